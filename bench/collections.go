@@ -13,7 +13,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// collections are embedded lists, sets and sorted sets under measurement. Every call is a commit of its own, without syncs.
+// collections are embedded lists, sets and sorted sets under measurement. Every call is a commit of its own, without
+// syncs.
 type collections struct {
 	name  string
 	load  func(what string, from, to int) error // elements of "list", "set" or "zset", in one commit

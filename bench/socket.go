@@ -242,8 +242,8 @@ func (c *child) timeSpoken(list []*running, what spoken, n, at int) error {
 	return nil
 }
 
-// block sends a command some times alone and then in pipelines, and returns the time of one of these in nanoseconds. All of them together
-// do not empty a structure of n elements.
+// block sends a command some times alone and then in pipelines, and returns the time of one of these in nanoseconds.
+// All of them together do not empty a structure of n elements.
 func (s *running) block(op spokenCommand, n int, alone *histogram.Histogram) (each float64, err error) {
 	next, calls := 0, min(pipedCalls, n/2)
 	var took time.Duration
@@ -281,7 +281,8 @@ func (s *running) block(op spokenCommand, n int, alone *histogram.Histogram) (ea
 	return each, s.send(out, next)
 }
 
-// structureRow shows a command at one size: alone and in pipelines, and how many times Redis without a file is faster in these.
+// structureRow shows a command at one size: alone and in pipelines, and how many times Redis without a file is faster
+// in these.
 func structureRow(what, label string, step int, size string) row {
 	at := func(server, how string) string {
 		return fmt.Sprintf("structures/%s/%s-%d-%s-%s", what, label, step, server, how)

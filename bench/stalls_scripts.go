@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Scripts that mean harm, each repeated by one client. redis-server is not asked: it answers nobody while a script runs. What an attack
-// costs the others is its row beside that of "nothing".
+// Scripts that mean harm, each repeated by one client. redis-server is not asked: it answers nobody while a script
+// runs. What an attack costs the others is its row beside that of "nothing".
 
 // scriptKillTime is how long a script may last before SCRIPT KILL ends it.
 const scriptKillTime = 300 * time.Millisecond

@@ -25,8 +25,8 @@ func copied(fsys vfs.FS, segment, step int64) *bitcask.Options {
 	return seam.With(&bitcask.Options{Sync: bitcask.SyncNone, SegmentSize: segment, SyncEvery: neverIdle}, seam.Options{FS: fsys, Copies: seam.CopiesOn, CopyStep: step, NoMapping: true})
 }
 
-// M1, M2, M3: after each commit there are zeros after the frames, at least one and no more than a step, whatever the length of the commits;
-// the file has a length by which an open knows that, and a reader finds every commit.
+// M1, M2, M3: after each commit there are zeros after the frames, at least one and no more than a step, whatever the
+// length of the commits; the file has a length by which an open knows that, and a reader finds every commit.
 func TestReservedZeros(t *testing.T) {
 	for _, step := range []int64{2 << 10, 16 << 10, 64 << 10} {
 		mem := vfs.NewMem()
@@ -67,7 +67,8 @@ func TestReservedZeros(t *testing.T) {
 
 func size(files map[string][]byte) int { return len(files[firstData]) }
 
-// M4: nothing stands after a footer, and no copy is made into a sealed segment. Its zeros are truncated before the footer is written and synced.
+// M4: nothing stands after a footer, and no copy is made into a sealed segment. Its zeros are truncated before the
+// footer is written and synced.
 func TestSealedWithoutZeros(t *testing.T) {
 	mem := vfs.NewMem()
 	rec := vfstest.NewRecorder(mem, vfstest.OpWrite, vfstest.OpTruncate, vfstest.OpSync)
@@ -105,8 +106,8 @@ func TestSealedWithoutZeros(t *testing.T) {
 	check(t, s)
 }
 
-// M6: a reader that opens while the writer seals has every commit that was acknowledged before, and no more than were made.
-// A store of its own for every few readers keeps the number of segments, and so of open files, small.
+// M6: a reader that opens while the writer seals has every commit that was acknowledged before, and no more than were
+// made. A store of its own for every few readers keeps the number of segments, and so of open files, small.
 func TestReadersWhileSegmentsAreSealed(t *testing.T) {
 	readers := 300
 	if testing.Short() {
@@ -117,7 +118,8 @@ func TestReadersWhileSegmentsAreSealed(t *testing.T) {
 	}
 }
 
-// readWhileSegmentsAreSealed opens a store so many times, or until it has so many segments. It returns how many times that were.
+// readWhileSegmentsAreSealed opens a store so many times, or until it has so many segments. It returns how many times
+// that were.
 func readWhileSegmentsAreSealed(t *testing.T, readers, segments int) (opened int) {
 	dir := t.TempDir()
 	var fsys vfs.FS = vfs.OS()
@@ -211,7 +213,8 @@ func TestCopiesThatCannotGoOn(t *testing.T) {
 	}
 }
 
-// M8: a copy that fails is a write that failed: the store refuses further ones, its commit is not there, all others are.
+// M8: a copy that fails is a write that failed: the store refuses further ones, its commit is not there, all others
+// are.
 func TestFailedCopy(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfstest.NewFault(mem)
@@ -304,8 +307,8 @@ func TestCopiesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// After a copy that failed for a reason that passes, as after a write, the log ends where it did before, and goes on from there: no copy is made to what has been
-// truncated.
+// After a copy that failed for a reason that passes, as after a write, the log ends where it did before, and goes on
+// from there: no copy is made to what has been truncated.
 func TestCopiesAfterAFailedOne(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfstest.NewFault(mem)

@@ -27,23 +27,26 @@ type BackupResult struct {
 	Damaged     int    `json:"damaged,omitempty"` // segments of the earlier backup that do not verify
 }
 
-// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist, outside the store's own
-// directory. The copy is durable when Backup returns, and holds every write that was acknowledged before Backup was called (of a store open for
-// reading: what that shows). It shares the files of the sealed segments with this store where the file system allows that: it then takes the
-// time to copy the unsealed ones, and damage to a shared file damages both. Only what is copied of the unsealed segments is verified: Check of
-// the copy verifies the rest.
+// Backup makes a copy of the store in dir, which must not exist, or be an empty directory; its parent must exist,
+// outside the store's own directory. The copy is durable when Backup returns, and holds every write that was
+// acknowledged before Backup was called (of a store open for reading: what that shows). It shares the files of the
+// sealed segments with this store where the file system allows that: it then takes the time to copy the unsealed ones,
+// and damage to a shared file damages both. Only what is copied of the unsealed segments is verified: Check of the copy
+// verifies the rest.
 //
-// One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its parent failed: then
-// it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there, ErrClosed, ErrFollowing, ErrFailed in a store that
-// refuses writes, a *CorruptError in one opened with damage, the context's, or the file system's.
+// One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its
+// parent failed: then it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there,
+// ErrClosed, ErrFollowing, ErrFailed in a store that refuses writes, a *CorruptError in one opened with damage, the
+// context's, or the file system's.
 func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	return s.BackupSince(ctx, dir, "")
 }
 
-// BackupSince is Backup with the help of an earlier backup of this store, in a directory on the file system of the new one: segments that it
-// has are shared with it by hard links and not copied again, after every byte of them has been verified there. So a backup on another disk
-// takes the time and the space of what has been written, or merged, since. The new one needs nothing of the earlier one, which may be deleted,
-// and which is not changed. Segments that are damaged there, or missing, are taken from the store, and counted. Further errors: ErrForeign if earlier is of another
+// BackupSince is Backup with the help of an earlier backup of this store, in a directory on the file system of the new
+// one: segments that it has are shared with it by hard links and not copied again, after every byte of them has been
+// verified there. So a backup on another disk takes the time and the space of what has been written, or merged, since.
+// The new one needs nothing of the earlier one, which may be deleted, and which is not changed. Segments that are
+// damaged there, or missing, are taken from the store, and counted. Further errors: ErrForeign if earlier is of another
 // store, and those of reading its manifest.
 func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (BackupResult, error) {
 	if err := s.backups.LockUnless(ctx); err != nil {
@@ -64,19 +67,20 @@ func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (BackupRes
 	return BackupResult{}, fmt.Errorf("backup %s: %w", filepath.Clean(dir), err)
 }
 
-// BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a store of its
-// own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and nothing waits for w: segments
-// that a merge replaces keep their files until BackupTo returns. It takes the time to write all segments to w, and a few MB of
-// memory whatever the size of the store. Several may run at a time.
+// BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a
+// store of its own, with the content that Backup would give it. Reads, writes, rotations and merges continue, and
+// nothing waits for w: segments that a merge replaces keep their files until BackupTo returns. It takes the time to
+// write all segments to w, and a few MB of memory whatever the size of the store. Several may run at a time.
 //
 //	$ mkdir copy && tar -x -C copy -f backup.tar && sync
 //
-// tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the rest.
+// tar does not sync what it extracts. Only unsealed segments are verified: Check of the extracted copy verifies the
+// rest.
 //
-// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own included, the
-// bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call, ErrFollowing, ErrFailed in a store that
-// refuses writes, a *CorruptError for bytes that do not verify or in a store opened with damage, the context's, w's, or the file
-// system's.
+// w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own
+// included, the bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call,
+// ErrFollowing, ErrFailed in a store that refuses writes, a *CorruptError for bytes that do not verify or in a store
+// opened with damage, the context's, w's, or the file system's.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
 	src, err := s.backupSource(ctx)
 	if err == nil {

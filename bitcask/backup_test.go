@@ -63,8 +63,8 @@ func writesToLinked(events []vfstest.Event) (list []string) {
 	return list
 }
 
-// TestBackupIsAStoreOfItsOwn makes a backup, and one of that, and changes all three in turn, with merges: none of it shows in the
-// others, byte for byte, and no file with two names is ever written to.
+// TestBackupIsAStoreOfItsOwn makes a backup, and one of that, and changes all three in turn, with merges: none of it
+// shows in the others, byte for byte, and no file with two names is ever written to.
 func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 	for _, noHints := range []bool{false, true} {
 		t.Run(fmt.Sprint("no hints ", noHints), func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestBackupOfAnEmptyStore(t *testing.T) {
 	}
 }
 
-// TestBackupCopiesWhereItCannotLink does so with files and hints, and with a store open for reading also where a merge of the
-// writer has taken names away.
+// TestBackupCopiesWhereItCannotLink does so with files and hints, and with a store open for reading also where a merge
+// of the writer has taken names away.
 func TestBackupCopiesWhereItCannotLink(t *testing.T) {
 	mem := vfs.NewMem()
 	rec := vfstest.NewRecorder(mem)
@@ -237,7 +237,8 @@ func unsyncedBefore(t *testing.T, events []vfstest.Event, dir string) {
 	t.Errorf("%s is never renamed", dir)
 }
 
-// TestBackupPinsWhatAMergeTakesAway merges everything in the middle of a backup, which gets the old state, and then the files go.
+// TestBackupPinsWhatAMergeTakesAway merges everything in the middle of a backup, which gets the old state, and then the
+// files go.
 func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 	for _, op := range []vfstest.Op{vfstest.OpLink, vfstest.OpCreate} {
 		mem := vfs.NewMem()
@@ -349,8 +350,8 @@ func TestBackupRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupIsSalvaged: a copy that has gone on, with segments of two stores, is repaired like any other, with its manifest and
-// without.
+// TestBackupIsSalvaged: a copy that has gone on, with segments of two stores, is repaired like any other, with its
+// manifest and without.
 func TestBackupIsSalvaged(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		mem := vfs.NewMem()

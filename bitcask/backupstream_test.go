@@ -40,8 +40,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestBackupToPinsWhatAMergeTakesAway overwrites and merges all when the first segment has been written: the archive is of the moment
-// before, whatever of it went meanwhile, and afterwards nothing of it is left.
+// TestBackupToPinsWhatAMergeTakesAway overwrites and merges all when the first segment has been written: the archive is
+// of the moment before, whatever of it went meanwhile, and afterwards nothing of it is left.
 func TestBackupToPinsWhatAMergeTakesAway(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))

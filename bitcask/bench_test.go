@@ -187,8 +187,9 @@ func TestReadsAllocateNothing(t *testing.T) {
 
 var openKeys = flag.Int("open.keys", 200_000, "keys of BenchmarkOpenAfterClose")
 
-// BenchmarkOpenAfterClose opens a store that was closed, with its INDEX loaded afterwards and at Open, in turns. loaded is the time until
-// all of it is loaded, first-get that of gets that load a stripe of a store in which nothing else does.
+// BenchmarkOpenAfterClose opens a store that was closed, with its INDEX loaded afterwards and at Open, in turns. loaded
+// is the time until all of it is loaded, first-get that of gets that load a stripe of a store in which nothing else
+// does.
 func BenchmarkOpenAfterClose(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "store")
 	open := func(load seam.Load) (*bitcask.Store, time.Duration) {

@@ -37,12 +37,12 @@ type CheckResult struct {
 	Findings int    `json:"findings"`
 }
 
-// Check reads the whole store and reports everything that is not as the format promises: every frame, record
-// and footer verifies (I2), sequences ascend within a segment (I3), hints and the INDEX agree with the data
-// (I8), every location leads to its record (I4), counts and bounds in meta records are right, order records
-// repeat the score of their member, and fields with a deadline exist (I5). It writes nothing and holds one
-// lock at a time. The error is about a check that could not be made, not about its findings. When ctx ends, so does the check, with its
-// error: what has been reported by then is right.
+// Check reads the whole store and reports everything that is not as the format promises: every frame, record and footer
+// verifies (I2), sequences ascend within a segment (I3), hints and the INDEX agree with the data (I8), every location
+// leads to its record (I4), counts and bounds in meta records are right, order records repeat the score of their
+// member, and fields with a deadline exist (I5). It writes nothing and holds one lock at a time. The error is about a
+// check that could not be made, not about its findings. When ctx ends, so does the check, with its error: what has been
+// reported by then is right.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	if err := s.maintenanceMu.LockUnless(ctx); err != nil {
 		return CheckResult{}, err

@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A full disk keeps a segment from being sealed: a part of its footer is written, and truncated. A power cut after a clean
-// close does not bring that part back, which no crash can have left in a store that was closed.
+// A full disk keeps a segment from being sealed: a part of its footer is written, and truncated. A power cut after a
+// clean close does not bring that part back, which no crash can have left in a store that was closed.
 func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 	for _, records := range []int{1, 6, 7, 8, 9, 10} { // so that the footer reaches from one sector to the next, too
 		rec := vfstest.NewRecorder(vfs.NewMem())
@@ -49,8 +49,8 @@ func TestPowerCutAfterCloseOnAFullDisk(t *testing.T) {
 	}
 }
 
-// An edit of the manifest that a full disk has let through in full, though it says otherwise, is truncated, and the segment that
-// it adds is removed. A power cut does not bring the edit back without the segment.
+// An edit of the manifest that a full disk has let through in full, though it says otherwise, is truncated, and the
+// segment that it adds is removed. A power cut does not bring the edit back without the segment.
 func TestPowerCutAfterAnEditWasCutOff(t *testing.T) {
 	rec := vfstest.NewRecorder(vfs.NewMem())
 	fault := vfstest.NewFault(rec)

@@ -19,10 +19,11 @@ import (
 //   - The INDEX, as far as it goes.
 //   - The frame itself, if a single flipped bit is all that is wrong with it. The same goes for the manifest.
 //
-// Where none of them does, the loss may be a newer value, a delete, a deadline or a flush of any key, so nothing older can
-// be trusted: the store is not opened. Salvage copies the rest of it.
+// Where none of them does, the loss may be a newer value, a delete, a deadline or a flush of any key, so nothing older
+// can be trusted: the store is not opened. Salvage copies the rest of it.
 
-// tolerate notes damage that can be done without, if that is what err is and the store is open for that; else it returns err.
+// tolerate notes damage that can be done without, if that is what err is and the store is open for that; else it
+// returns err.
 func (s *opener) tolerate(err error) error {
 	c := (*CorruptError)(nil)
 	if !s.opts.ReadDamaged || !errors.As(err, &c) {
@@ -44,8 +45,8 @@ func (s *opener) tolerance() func(error) error {
 	return nil
 }
 
-// openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which store,
-// segment and offset it is for. Nor is the file, if the manifest says how long it was.
+// openSegment opens a segment of the manifest. Its header is not needed to read it: every frame says itself which
+// store, segment and offset it is for. Nor is the file, if the manifest says how long it was.
 func (s *opener) openSegment(id uint32) (*segment.Segment, error) {
 	name := format.DataName(id)
 	sg, err := (*segment.Segment)(nil), s.man.Missing(name)

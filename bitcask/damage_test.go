@@ -166,8 +166,8 @@ func damagedStore(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestReadDamagedBesideAMerge has segments go, and their hints not yet, while a store is opened with ReadDamaged: that is
-// no damage.
+// TestReadDamagedBesideAMerge has segments go, and their hints not yet, while a store is opened with ReadDamaged: that
+// is no damage.
 func TestReadDamagedBesideAMerge(t *testing.T) {
 	for _, hints := range []bool{false, true} {
 		mem := restore(t, nil)

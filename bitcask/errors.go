@@ -25,12 +25,12 @@ var (
 	ErrForeign = failure.ErrForeign // store id differs
 	ErrNoSpace = failure.ErrNoSpace // the disk is full, a quota used up, a file at its limit; wrapped with the cause; passes by itself
 
-	// ErrRolledBack is the error of a read in a store that follows another: the writer has rolled back the record, after a write that failed
-	// half way. The next read finds the record that holds now.
+	// ErrRolledBack is the error of a read in a store that follows another: the writer has rolled back the record,
+	// after a write that failed half way. The next read finds the record that holds now.
 	ErrRolledBack = failure.ErrRolledBack
 
-	// ErrReplaced is the error of a store that follows, and of a feed, when a directory was put in the place of the one that they read; of a
-	// feed also when an older copy was put into it, whose writer has given sequence numbers again.
+	// ErrReplaced is the error of a store that follows, and of a feed, when a directory was put in the place of the one
+	// that they read; of a feed also when an older copy was put into it, whose writer has given sequence numbers again.
 	ErrReplaced = failure.ErrReplaced
 
 	// These come with ErrFailed as well, but for a backup's directory.

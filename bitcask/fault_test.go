@@ -339,8 +339,8 @@ func rewriteAll(s *bitcask.Store) error {
 
 var openEvery = flag.Int("openfiles.every", 11, "every how many operations on a real file system one fails")
 
-// TestNothingStaysOpen fails operations on a real file system, with mappings: whatever fails, while a store is opened too,
-// Close leaves no descriptor and no mapping.
+// TestNothingStaysOpen fails operations on a real file system, with mappings: whatever fails, while a store is opened
+// too, Close leaves no descriptor and no mapping.
 func TestNothingStaysOpen(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made")
 	s := open(t, made, openOptions(vfs.OS()))

@@ -14,15 +14,18 @@ import (
 
 // FeedOptions say where a feed begins.
 type FeedOptions struct {
-	// After is the sequence number after which the feed begins: the Last of the last commit that was seen. 0 is the beginning of the log.
+	// After is the sequence number after which the feed begins: the Last of the last commit that was seen. 0 is the
+	// beginning of the log.
 	After uint64
-	// Newest, if not 0, has the feed begin so many commits before the end of the log, or with the oldest one that it has.
+	// Newest, if not 0, has the feed begin so many commits before the end of the log, or with the oldest one that it
+	// has.
 	Newest int
 	// Store is how the directory is opened. It is for reading only.
 	Store *Options
 }
 
-// OpenFeed begins to read the commits of the store in dir. Errors: those of Open, for reading; *feed.MissingCommitsError.
+// OpenFeed begins to read the commits of the store in dir. Errors: those of Open, for
+// reading; *feed.MissingCommitsError.
 func OpenFeed(ctx context.Context, dir string, o FeedOptions) (*feed.Feed, error) {
 	opts, err := o.Store.WithDefaults()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Following. A store that is open for reading with Options.Follow goes on with the log (package followlog) and changes its index as a replay
-// would, one commit at a time, under the locks of the commit's stripes: readers see whole commits, in their order. What it shows is always
-// a prefix of what the writer has committed.
+// Following. A store that is open for reading with Options.Follow goes on with the log (package followlog) and changes
+// its index as a replay would, one commit at a time, under the locks of the commit's stripes: readers see whole
+// commits, in their order. What it shows is always a prefix of what the writer has committed.
 //
-// The writer does not know of it. It copies its commits through a mapping of the file, of which no system reports anything, so the follower
-// looks: after a millisecond while commits come, and ever more rarely, down to twenty times a second, while none do. Reports of the
-// system, of writes to the active segment, only make it look sooner.
+// The writer does not know of it. It copies its commits through a mapping of the file, of which no system reports
+// anything, so the follower looks: after a millisecond while commits come, and ever more rarely, down to twenty times a
+// second, while none do. Reports of the system, of writes to the active segment, only make it look sooner.
 //
 //   - Merges: the segments that one replaces stay open, and so readable, until the index leads to the copies (follow_merge.go).
 //   - Where commits are missing, or the end of the log was rewritten, the store is read whole again, and the content exchanged at one
@@ -31,16 +31,17 @@ import (
 // followRetry is the wait after an error.
 const followRetry = 250 * time.Millisecond
 
-// Following is what a store that follows calls, on a goroutine of its own. Any function may be nil. One that panics ends the process.
+// Following is what a store that follows calls, on a goroutine of its own. Any function may be nil. One that panics
+// ends the process.
 type Following struct {
 	// Deadline is called for each change of a deadline of a key, with the key locked.
 	Deadline func(DeadlineEvent)
-	// Applied is called for each commit while its keys are locked, or all keys, if it is about namespaces. It must not use the store.
-	// What it returns, if anything, is called when nothing is locked.
+	// Applied is called for each commit while its keys are locked, or all keys, if it is about namespaces. It must not
+	// use the store. What it returns, if anything, is called when nothing is locked.
 	Applied func(*Followed) (after func())
 	// Reloading is called with nothing locked when the store had to be read whole again, as Open does, which has called
-	// Options.Loading: fresh is what was read. ctx ends when the store closes. install is called with everything locked, when the content
-	// is exchanged, and after, if there is one, with nothing locked.
+	// Options.Loading: fresh is what was read. ctx ends when the store closes. install is called with everything
+	// locked, when the content is exchanged, and after, if there is one, with nothing locked.
 	Reloading func(ctx context.Context, fresh *Store) (install func() (after func()), err error)
 }
 
@@ -70,7 +71,8 @@ type FollowState struct {
 	Since    time.Time // of Err
 }
 
-// ErrFollowing is returned by Backup and BackupTo of a store that follows: a segment that it lists may have more than it has applied.
+// ErrFollowing is returned by Backup and BackupTo of a store that follows: a segment that it lists may have more than
+// it has applied.
 var ErrFollowing = errors.New("bitcask: store follows another: back up that, or the directory opened for reading without Options.Follow")
 
 // ErrNotFollowing is returned for a store that was not opened with Options.Follow.
@@ -156,7 +158,8 @@ func (f *follower) start() error {
 	return nil
 }
 
-// openedSegment lists a segment that the log goes on in. One that a merge has written is listed when the index is to lead to it.
+// openedSegment lists a segment that the log goes on in. One that a merge has written is listed when the index is to
+// lead to it.
 func (f *follower) openedSegment(sg *segment.Segment) error {
 	sg.MapTo(f.s.mapFor(sg))
 	if sg.Merged {
@@ -279,8 +282,8 @@ func (f *follower) look() error {
 	return nil
 }
 
-// A reloadError is why the store could not be read whole again. Damage in it may be what the writer, which has just rolled something
-// back, is about to write.
+// A reloadError is why the store could not be read whole again. Damage in it may be what the writer, which has just
+// rolled something back, is about to write.
 type reloadError struct{ error }
 
 func (e *reloadError) Unwrap() error { return e.error }
@@ -336,9 +339,9 @@ func (s *Store) FollowState() FollowState {
 	return st
 }
 
-// WaitSequence returns when the store shows the record with a sequence number, which in a store that follows the writer has to append. In
-// any other store it is there, or ErrNotFollowing is returned. Other errors: ErrClosed, that of FollowState once nothing is followed any
-// more, and the context's.
+// WaitSequence returns when the store shows the record with a sequence number, which in a store that follows the writer
+// has to append. In any other store it is there, or ErrNotFollowing is returned. Other errors: ErrClosed, that of
+// FollowState once nothing is followed any more, and the context's.
 func (s *Store) WaitSequence(ctx context.Context, sequence uint64) error {
 	for {
 		var advanced chan struct{}

@@ -50,8 +50,8 @@ func (f *follower) applyLocked(entries []format.Entry) (after func(), err error)
 	return after, nil
 }
 
-// lock locks the stripes of a commit, all of them if it is about namespaces. Lock-free readers of these are turned away until the end, so
-// that none of them finds a part of the commit.
+// lock locks the stripes of a commit, all of them if it is about namespaces. Lock-free readers of these are turned away
+// until the end, so that none of them finds a part of the commit.
 func (f *follower) lock(entries []format.Entry) *Tx {
 	s := f.s
 	t := s.newTx(true)

@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// twins are two stores with the same id, of which one is followed. What the other one has written may take the place of what the first
-// one has: that is what a write does that fails half way, and is followed by others.
+// twins are two stores with the same id, of which one is followed. What the other one has written may take the place of
+// what the first one has: that is what a write does that fails half way, and is followed by others.
 type twins struct {
 	t          *testing.T
 	fs         *vfstest.Fault
@@ -85,7 +85,8 @@ func (w *twins) shows(f *Store, key, want string, reloads int) {
 	}
 }
 
-// TestFollowRewrittenEnd: where a commit that was read has made room for another one of the same length, the store is read again.
+// TestFollowRewrittenEnd: where a commit that was read has made room for another one of the same length, the store is
+// read again.
 func TestFollowRewrittenEnd(t *testing.T) {
 	w := newTwins(t)
 	w.put("k", "first", "other")
@@ -97,7 +98,8 @@ func TestFollowRewrittenEnd(t *testing.T) {
 	w.shows(f, "k", "twice", 1)
 }
 
-// TestFollowRewrittenBefore: the same where the last commits are the same ones as before, at the same places: a client has repeated them.
+// TestFollowRewrittenBefore: the same where the last commits are the same ones as before, at the same places: a client
+// has repeated them.
 func TestFollowRewrittenBefore(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
@@ -122,8 +124,8 @@ func TestFollowRewrittenBeforeFollowing(t *testing.T) {
 	w.shows(f, "k", "other", 1)
 }
 
-// TestFollowRewrittenAhead: no commit that has come after the rewriting is applied to what was read before it, although all that is between
-// two looks at the file was read.
+// TestFollowRewrittenAhead: no commit that has come after the rewriting is applied to what was read before it, although
+// all that is between two looks at the file was read.
 func TestFollowRewrittenAhead(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
@@ -178,7 +180,8 @@ func TestFollowRewrittenSealed(t *testing.T) {
 	w.shows(f, "next", "value", 1)
 }
 
-// TestFollowWholeCommit: of a commit of which one entry makes no sense nothing is applied, and the follower says what is wrong.
+// TestFollowWholeCommit: of a commit of which one entry makes no sense nothing is applied, and the follower says what
+// is wrong.
 func TestFollowWholeCommit(t *testing.T) {
 	for name, bad := range map[string]func(tx *Tx) error{
 		"score": func(tx *Tx) error { return addRaw(tx, KindElement, keydir.ZSet, "z", "member", "no score") },

@@ -14,15 +14,15 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Merges of the writer. What it replaces stays open, so nothing has to happen at once. When a round has met the end of the log, and the
-// manifest was read before it began, the index is that of the writer after the merge, or later: every record of the replaced segments
-// that it leads to is in an output. So the index is led there, record by record, and the replaced ones are closed, which releases their
-// space on the disk.
+// Merges of the writer. What it replaces stays open, so nothing has to happen at once. When a round has met the end of
+// the log, and the manifest was read before it began, the index is that of the writer after the merge, or later: every
+// record of the replaced segments that it leads to is in an output. So the index is led there, record by record, and
+// the replaced ones are closed, which releases their space on the disk.
 //
-// A merge lists each of its outputs as soon as it is whole, and takes out what has been copied whole: an output may have records of a
-// segment that goes later. It may also have the copy of a record that was overwritten during the merge. Then the index leads to a segment
-// whose numbers are all higher: only sealed segments are merged, and in these the record was the newest. Or it leads to the output of a
-// later merge, whose id is higher.
+// A merge lists each of its outputs as soon as it is whole, and takes out what has been copied whole: an output may
+// have records of a segment that goes later. It may also have the copy of a record that was overwritten during the
+// merge. Then the index leads to a segment whose numbers are all higher: only sealed segments are merged, and in these
+// the record was the newest. Or it leads to the output of a later merge, whose id is higher.
 
 // adoptMerged leads the index to the outputs of merges, and closes what they have replaced.
 func (f *follower) adoptMerged() error {
@@ -141,7 +141,8 @@ func (f *follower) leadOne(sg *segment.Segment, e *format.Entry, h uint64) {
 	}
 }
 
-// closeGone closes segments that the index does not lead to. One that it may lead to after all is a reason to read the store again.
+// closeGone closes segments that the index does not lead to. One that it may lead to after all is a reason to read the
+// store again.
 func (f *follower) closeGone(gone map[uint32]*segment.Segment) error {
 	s := f.s
 	var list []*segment.Segment
@@ -172,7 +173,8 @@ func (f *follower) closeGone(gone map[uint32]*segment.Segment) error {
 	return f.closeUnpinned()
 }
 
-// closeUnpinned closes segments that are not listed any more, but for those that a backup reads: it was begun before they were unlisted.
+// closeUnpinned closes segments that are not listed any more, but for those that a backup reads: it was begun before
+// they were unlisted.
 func (f *follower) closeUnpinned() error {
 	if len(f.unlisted) == 0 {
 		return nil

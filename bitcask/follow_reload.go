@@ -12,9 +12,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// reload reads the store whole again, as another Open would, and exchanges the content while everything is locked. Readers go on with
-// the old content until then. Both are in memory for a moment. After an error before the exchange everything is as it was; after one that
-// follows it look begins with start.
+// reload reads the store whole again, as another Open would, and exchanges the content while everything is locked.
+// Readers go on with the old content until then. Both are in memory for a moment. After an error before the exchange
+// everything is as it was; after one that follows it look begins with start.
 func (f *follower) reload() (err error) {
 	s := f.s
 	ctx, cancel := context.WithCancel(context.Background())

@@ -61,8 +61,8 @@ func (w *twins) mergeAll() error {
 	return err
 }
 
-// TestFollowSmallMerge: a merge of all of a small store, whose only segment was the active one until then, is no reason to read it whole
-// again, and a check of the follower finds nothing.
+// TestFollowSmallMerge: a merge of all of a small store, whose only segment was the active one until then, is no reason
+// to read it whole again, and a check of the follower finds nothing.
 func TestFollowSmallMerge(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
@@ -122,8 +122,8 @@ func TestFollowSealedHint(t *testing.T) {
 	}
 }
 
-// TestFollowMergeAfterFailed: the output of a merge that has failed before, and after which segments were made, has an id that is higher
-// than theirs. So a follower knows it for the newer one.
+// TestFollowMergeAfterFailed: the output of a merge that has failed before, and after which segments were made, has an
+// id that is higher than theirs. So a follower knows it for the newer one.
 func TestFollowMergeAfterFailed(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
@@ -243,8 +243,8 @@ func flipIn(t *testing.T, f vfs.File, at int64) {
 	must(t, err)
 }
 
-// TestFollowDamagedActive: a bad commit in the segment that is being written is reported, whether the manifest says that it was on disk, or
-// commits that follow it do.
+// TestFollowDamagedActive: a bad commit in the segment that is being written is reported, whether the manifest says
+// that it was on disk, or commits that follow it do.
 func TestFollowDamagedActive(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestHintThatIsNotPlain: a tombstone in a hint that says there is none, so that a merge would drop it unread, makes the hint no good.
+// TestHintThatIsNotPlain: a tombstone in a hint that says there is none, so that a merge would drop it unread, makes
+// the hint no good.
 func TestHintThatIsNotPlain(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})

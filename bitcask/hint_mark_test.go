@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// parted are two histories of one store, of which each goes on in a copy of the directory: the same ids, lengths, counts and
-// sequence numbers for other commits.
+// parted are two histories of one store, of which each goes on in a copy of the directory: the same ids, lengths,
+// counts and sequence numbers for other commits.
 var parted = []struct {
 	name string
 	// base is what both have; it leaves the store open.
@@ -208,8 +208,8 @@ func remove(t *testing.T, s *bitcask.Store, key string) {
 	}
 }
 
-// TestHintOfASegmentSealedByOpen: the manifest does not know yet of a footer that is on disk. The hint that Open's writer makes
-// of the segment is that of this footer, time included.
+// TestHintOfASegmentSealedByOpen: the manifest does not know yet of a footer that is on disk. The hint that Open's
+// writer makes of the segment is that of this footer, time included.
 func TestHintOfASegmentSealedByOpen(t *testing.T) {
 	fs := vfs.NewMem()
 	o := seam.With(&bitcask.Options{}, seam.Options{FS: fs, NoIndex: true})

@@ -33,8 +33,9 @@ type lives struct {
 	next   int               // key
 }
 
-// TestHistoryInPowerCuts: a sequence number of a history is given to one commit for ever, whatever tail of the log a power cut takes
-// away; and of a history that the store has left it has all commits up to the last one that it names, and none beyond.
+// TestHistoryInPowerCuts: a sequence number of a history is given to one commit for ever, whatever tail of the log a
+// power cut takes away; and of a history that the store has left it has all commits up to the last one that it names,
+// and none beyond.
 func TestHistoryInPowerCuts(t *testing.T) {
 	x := &lives{t: t, rand: chance.Rand(t)}
 	for range 30 {

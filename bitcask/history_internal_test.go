@@ -44,8 +44,8 @@ func (o *orders) note(s *Store, what string) {
 	o.given[at] = what
 }
 
-// A sequence number of a history is given once, whatever of the unsynced end of
-// the log is lost, and whichever copies go on from it. No time passes meanwhile: a store that is left alone notes what is synced, which is never lost.
+// A sequence number of a history is given once, whatever of the unsynced end of the log is lost, and whichever copies
+// go on from it. No time passes meanwhile: a store that is left alone notes what is synced, which is never lost.
 func TestSequencesAreGivenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &orders{t: t, given: map[string]string{}}

@@ -81,8 +81,8 @@ func useHostile(mem *vfs.Mem, o Options) {
 	_ = s.Close()
 }
 
-// TestHostileNumbers: a manifest whose checksums are right, with a number that nobody would write, panics nowhere, takes no time, and leaves
-// nothing open.
+// TestHostileNumbers: a manifest whose checksums are right, with a number that nobody would write, panics nowhere,
+// takes no time, and leaves nothing open.
 func TestHostileNumbers(t *testing.T) {
 	built := segmented(t, true)
 	ways := []Options{{}, {ReadOnly: true}, {ReadDamaged: true}, {ReadDamaged: true, seam: seam.Options{NoIndex: true}}, {ReadDamaged: true, seam: seam.Options{NoHints: true}}}
@@ -113,7 +113,8 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
-// TestSalvageOfFilesCutShort: no file is too short for a salvage, with a manifest and without: it copies what the others hold.
+// TestSalvageOfFilesCutShort: no file is too short for a salvage, with a manifest and without: it copies what the
+// others hold.
 func TestSalvageOfFilesCutShort(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		built := segmented(t, closed)

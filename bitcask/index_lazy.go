@@ -162,8 +162,8 @@ func (s *Store) loadAll() error {
 	return err
 }
 
-// loadStripe loads a stripe unless it is loaded. It does not lock one that is: a reader may hold it, and take it once more.
-// The caller holds no stripe that is not.
+// loadStripe loads a stripe unless it is loaded. It does not lock one that is: a reader may hold it, and take it once
+// more. The caller holds no stripe that is not.
 func (s *Store) loadStripe(i int) error {
 	if s.lazy == nil || s.lazy.has[i].Load() {
 		return nil
@@ -177,7 +177,8 @@ func (s *Store) loadStripe(i int) error {
 	return s.lazy.load(i)
 }
 
-// load loads the stripes of a transaction. None is locked meanwhile but the one that is loaded, and none of them is unloaded again.
+// load loads the stripes of a transaction. None is locked meanwhile but the one that is loaded, and none of them is
+// unloaded again.
 func (t *Tx) load() error {
 	if t.s.lazy == nil {
 		return nil
@@ -305,8 +306,8 @@ func (z *lazyIndex) fill(w *indexfile.Work, i int) error {
 	return nil
 }
 
-// into is the directory that a section of a stripe is loaded into. One that an attempt before has loaded, which failed at a later section, is only
-// counted again.
+// into is the directory that a section of a stripe is loaded into. One that an attempt before has loaded, which failed
+// at a later section, is only counted again.
 func (z *lazyIndex) into(dir *keydir.Directory, i int) *keydir.Directory {
 	if _, missing := dir.Promised(i); missing {
 		return dir

@@ -22,8 +22,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// lazyStore is the files of a closed store with everything a stripe can hold: strings, deadlines, collections, deadlines of fields, in
-// two namespaces of which one was flushed before, over several segments.
+// lazyStore is the files of a closed store with everything a stripe can hold: strings, deadlines, collections,
+// deadlines of fields, in two namespaces of which one was flushed before, over several segments.
 func lazyStore(t *testing.T) *vfs.Mem {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -248,8 +248,8 @@ var lazyOperations = map[string]func(t *testing.T, s *bitcask.Store){
 	"check": func(t *testing.T, s *bitcask.Store) { check(t, s) },
 }
 
-// TestLazyMeetsEverything does every operation first thing on a store of which nothing is loaded, whose figures are right before it
-// and after it, and then reads all of it, opens it again and compares it with the log.
+// TestLazyMeetsEverything does every operation first thing on a store of which nothing is loaded, whose figures are
+// right before it and after it, and then reads all of it, opens it again and compares it with the log.
 func TestLazyMeetsEverything(t *testing.T) {
 	files := lazyStore(t)
 	s := openLazy(t, files.Clone(), seam.LoadAtOpen)
@@ -355,8 +355,9 @@ func untimedStore(t *testing.T) *vfs.Mem {
 	return mem
 }
 
-// TestLazyDamageMeetsEverything does every operation first thing on a store of whose INDEX nearly every stripe is damaged, unnoticed by Open. It gives what it
-// gives on one that was sound, and so does the store afterwards, whether it is closed or killed.
+// TestLazyDamageMeetsEverything does every operation first thing on a store of whose INDEX nearly every stripe is
+// damaged, unnoticed by Open. It gives what it gives on one that was sound, and so does the store afterwards, whether
+// it is closed or killed.
 func TestLazyDamageMeetsEverything(t *testing.T) {
 	rng := chance.Rand(t)
 	files := untimedStore(t)
@@ -415,7 +416,8 @@ func indexSize(t *testing.T, mem *vfs.Mem) int64 {
 }
 
 // TestLazyDamage flips bits of the INDEX. What is not noticed at Open is noticed when the stripe is needed, after other
-// stripes have been written and the log has been rotated, and is rebuilt: nothing differs from a store that was sound, and the INDEX is gone.
+// stripes have been written and the log has been rotated, and is rebuilt: nothing differs from a store that was sound,
+// and the INDEX is gone.
 func TestLazyDamage(t *testing.T) {
 	rng := chance.Rand(t)
 	files := lazyStore(t)
@@ -472,8 +474,8 @@ func TestLazyDamage(t *testing.T) {
 	}
 }
 
-// TestLazyDamageOfTheLogToo: where neither INDEX nor log can say what a stripe holds, its keys give an error that names the log's file and
-// offset, and all others are read and written. The next Open is refused, as it is without an INDEX.
+// TestLazyDamageOfTheLogToo: where neither INDEX nor log can say what a stripe holds, its keys give an error that names
+// the log's file and offset, and all others are read and written. The next Open is refused, as it is without an INDEX.
 func TestLazyDamageOfTheLogToo(t *testing.T) {
 	mem := lazyStore(t)
 	s := openLazy(t, mem, seam.LoadAtOpen)
@@ -516,8 +518,8 @@ func TestLazyDamageOfTheLogToo(t *testing.T) {
 	}
 }
 
-// openHalf opens a damaged store whose INDEX has a flipped bit too, and gets all strings of a namespace. It returns nil if that is of a stripe
-// that Open needs, or that has no such string.
+// openHalf opens a damaged store whose INDEX has a flipped bit too, and gets all strings of a namespace. It returns nil
+// if that is of a stripe that Open needs, or that has no such string.
 func openHalf(t *testing.T, mem *vfs.Mem, at int64, file string) (*bitcask.Store, *vfs.Mem) {
 	t.Helper()
 	damaged := mem.Clone()
@@ -549,8 +551,8 @@ func openHalf(t *testing.T, mem *vfs.Mem, at int64, file string) (*bitcask.Store
 	return s, damaged
 }
 
-// TestLazyReadErrors: an INDEX whose disk fails is as good as a damaged one, and one that is removed or replaced by another program is
-// still read.
+// TestLazyReadErrors: an INDEX whose disk fails is as good as a damaged one, and one that is removed or replaced by
+// another program is still read.
 func TestLazyReadErrors(t *testing.T) {
 	files := lazyStore(t)
 	s := openLazy(t, files.Clone(), seam.LoadAtOpen)
@@ -575,7 +577,8 @@ func TestLazyReadErrors(t *testing.T) {
 	closeStore(t, s)
 }
 
-// TestLazyBesideEverything opens a store again and again and uses it at once, from many goroutines, while it is loaded, merged, saved and closed.
+// TestLazyBesideEverything opens a store again and again and uses it at once, from many goroutines, while it is loaded,
+// merged, saved and closed.
 func TestLazyBesideEverything(t *testing.T) {
 	rounds := 20
 	if testing.Short() {
@@ -651,8 +654,8 @@ func TestLazyBesideEverything(t *testing.T) {
 	check(t, s)
 }
 
-// TestCloseKeepsOpenShort: after a Close, Open never loads more of a long INDEX than its bound for what was written since, and what it
-// does not have to load it does not.
+// TestCloseKeepsOpenShort: after a Close, Open never loads more of a long INDEX than its bound for what was written
+// since, and what it does not have to load it does not.
 func TestCloseKeepsOpenShort(t *testing.T) {
 	const keys = 800_000
 	mem := vfs.NewMem()

@@ -20,9 +20,9 @@ import (
 
 func readOnly(o *bitcask.Options) { o.ReadOnly = true }
 
-// TestLazyReader opens a store for reading, while its writer has it, or after the writer was killed in the midst of a write. Until the reader
-// loads anything the writer merges what the reader will need, and writes an INDEX; and the INDEX that the reader has is damaged. The
-// reader has what was there when it was opened, and changes nothing.
+// TestLazyReader opens a store for reading, while its writer has it, or after the writer was killed in the midst of a
+// write. Until the reader loads anything the writer merges what the reader will need, and writes an INDEX; and the
+// INDEX that the reader has is damaged. The reader has what was there when it was opened, and changes nothing.
 func TestLazyReader(t *testing.T) {
 	rng := chance.Rand(t)
 	files := untimedStore(t)
@@ -92,7 +92,8 @@ func tearTail(t *testing.T, s *bitcask.Store, mem *vfs.Mem) {
 	mustBe(t, f.Close())
 }
 
-// TestLazyIndexIsTruncated: another program makes the INDEX shorter, or writes over it, after Open has mapped it. What is gone is rebuilt.
+// TestLazyIndexIsTruncated: another program makes the INDEX shorter, or writes over it, after Open has mapped it. What
+// is gone is rebuilt.
 func TestLazyIndexIsTruncated(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("everything is loaded at Open")
@@ -130,8 +131,8 @@ func TestLazyIndexIsTruncated(t *testing.T) {
 	}
 }
 
-// TestLazyBesideClaims: long transactions that release their stripes now and then, on stripes that are loaded meanwhile, in which damage is found.
-// None is seen in part, and whatever is about all keys waits for them.
+// TestLazyBesideClaims: long transactions that release their stripes now and then, on stripes that are loaded
+// meanwhile, in which damage is found. None is seen in part, and whatever is about all keys waits for them.
 func TestLazyBesideClaims(t *testing.T) {
 	rng := chance.Rand(t)
 	files := untimedStore(t)
@@ -226,8 +227,8 @@ func getIn(tx *bitcask.Tx, key string) (string, error) {
 	return string(b), err
 }
 
-// TestLazyFailsTwice: a stripe of which one section was loaded when the next one could not be read, and the log could not be read either, is
-// loaded by a later attempt as if there had been no other: nothing is counted twice.
+// TestLazyFailsTwice: a stripe of which one section was loaded when the next one could not be read, and the log could
+// not be read either, is loaded by a later attempt as if there had been no other: nothing is counted twice.
 func TestLazyFailsTwice(t *testing.T) {
 	files := lazyStore(t)
 	eager := openLazy(t, files.Clone(), seam.LoadAtOpen)

@@ -16,8 +16,8 @@ import (
 // Rebuilding stripes of the keydir from the log, when their sections of the INDEX turn out to be
 // damaged after Open.
 
-// rebuild returns what the log says of a stripe, by space, as dumps. The first call replays the log for all stripes that
-// cannot be loaded: as long as they are not, they do not change. The caller holds the lock of stripe i.
+// rebuild returns what the log says of a stripe, by space, as dumps. The first call replays the log for all stripes
+// that cannot be loaded: as long as they are not, they do not change. The caller holds the lock of stripe i.
 func (z *lazyIndex) rebuild(w *indexfile.Work, i int, damage error) (map[uint32][]byte, error) {
 	if !z.opened { // at Open it makes all of the INDEX useless, as ever
 		return nil, fmt.Errorf("%w: %w", indexfile.ErrUnfit, damage)
@@ -49,7 +49,8 @@ func (z *lazyIndex) rebuild(w *indexfile.Work, i int, damage error) (map[uint32]
 	return z.rebuilt[i], nil
 }
 
-// replay replays the log, as it was at Open, for some stripes alone, into a store without files of its own, and dumps them.
+// replay replays the log, as it was at Open, for some stripes alone, into a store without files of its own, and dumps
+// them.
 func (z *lazyIndex) replay(wanted *[keydir.Stripes]bool) error {
 	s := z.s
 	opts := s.opts
@@ -86,9 +87,9 @@ func (z *lazyIndex) replay(wanted *[keydir.Stripes]bool) error {
 	return nil
 }
 
-// openAsOf lists the segments of an open store as they were at an earlier moment. They share its handles, which are never
-// closed here, and have sizes and counts of their own. What is in them was verified, or written, before that moment: a frame that does not
-// verify is damage, and no torn tail.
+// openAsOf lists the segments of an open store as they were at an earlier moment. They share its handles, which are
+// never closed here, and have sizes and counts of their own. What is in them was verified, or written, before that
+// moment: a frame that does not verify is damage, and no torn tail.
 func (s *opener) openAsOf(log []lazySegment, now *segment.Set) error {
 	var list []*segment.Segment
 	for _, was := range log {

@@ -82,7 +82,8 @@ func (s *Store) indexIfDue() (more bool) {
 	return true
 }
 
-// indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an element 24 and 19.
+// indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an
+// element 24 and 19.
 func (s *Store) indexSize() int64 {
 	var n int64
 	for _, sp := range s.spaces.Now.Load().ByID {

@@ -9,13 +9,13 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/system"
 )
 
-// Libraries are texts that a server keeps with the data, by name: libraries of functions. The store does not look into them. A library is
-// one system record, or several where it is longer than one may be:
+// Libraries are texts that a server keeps with the data, by name: libraries of functions. The store does not look into
+// them. A library is one system record, or several where it is longer than one may be:
 //
 //	stave:library:{name}:{part} -> version u8 | parts u16 | crc u32 of the whole text | a part of the text
 //
-// The first part is 0. All parts are written in one commit, and each says how many there are and of which text: so the rest of a
-// library that lost a part (see package repair) is recognized, and so is a mixture of two texts.
+// The first part is 0. All parts are written in one commit, and each says how many there are and of which text: so the
+// rest of a library that lost a part (see package repair) is recognized, and so is a mixture of two texts.
 
 // Limits of libraries.
 const (
@@ -31,8 +31,9 @@ const (
 // ErrLibrary is returned by Store.Libraries for a library that has lost a part.
 var ErrLibrary = errors.New("bitcask: a library is not complete; put it again, or delete it")
 
-// PutLibrary sets the text of a library, in the same commit as all else that the transaction does; an empty text deletes it.
-// Store.Libraries returns it after the commit. Errors: ErrTooLarge for a name or a text over its limit, or too many records.
+// PutLibrary sets the text of a library, in the same commit as all else that the transaction does; an empty text
+// deletes it. Store.Libraries returns it after the commit. Errors: ErrTooLarge for a name or a text over its limit, or
+// too many records.
 func (t *Tx) PutLibrary(name string, text []byte) error {
 	switch {
 	case !t.open:
@@ -75,8 +76,8 @@ func (t *Tx) hasSystem(name string) bool {
 	return len(r.Value) > 0
 }
 
-// Libraries returns the texts of all libraries by name. One that has lost a part has an empty text, and is named in an error that is
-// ErrLibrary; the others are returned with it.
+// Libraries returns the texts of all libraries by name. One that has lost a part has an empty text, and is named in an
+// error that is ErrLibrary; the others are returned with it.
 func (s *Store) Libraries() (map[string]string, error) {
 	records := s.system.Copy()
 	texts := map[string]string{}

@@ -29,7 +29,8 @@ func wantLibraries(t *testing.T, s *Store, want map[string]string) {
 	}
 }
 
-// TestLibraries: texts of any length come back, also when a short one replaces a long one, after a reopening, a merge, and from a backup.
+// TestLibraries: texts of any length come back, also when a short one replaces a long one, after a reopening, a merge,
+// and from a backup.
 func TestLibraries(t *testing.T) {
 	o := &Options{SegmentSize: 32 << 10, seam: seam.Options{FS: vfs.NewMem()}}
 	s, err := Open("d", o)
@@ -93,7 +94,8 @@ func TestLibraryRefused(t *testing.T) {
 	}
 }
 
-// TestLibraryLost: a library that has lost a part, as package repair may leave it, is named, and the others are there. It can be put again.
+// TestLibraryLost: a library that has lost a part, as package repair may leave it, is named, and the others are there.
+// It can be put again.
 func TestLibraryLost(t *testing.T) {
 	o := &Options{seam: seam.Options{FS: vfs.NewMem()}}
 	s, err := Open("d", o)

@@ -76,11 +76,12 @@ func (h *held) put() {
 // of its files.
 func (h *held) crash(name string, n int64) vfs.FS { return copyCut(h.t, h.mem, name, n) }
 
-// neverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and anything missing
-// before that is damage. On a busy machine a second is soon over.
+// neverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and
+// anything missing before that is damage. On a busy machine a second is soon over.
 const neverIdle = time.Hour
 
-// frames is the bytes of a segment without the zeros that its writer has reserved; the last byte of the last frame must not be one.
+// frames is the bytes of a segment without the zeros that its writer has reserved; the last byte of the last frame must
+// not be one.
 func frames(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
 // copyCut copies a store, with n bytes truncated from the end of one of its files.

@@ -107,7 +107,8 @@ func TestFullDiskBesideWriters(t *testing.T) {
 	check(t, s)
 }
 
-// TestNewStoreKeepsItsName: what a power cut leaves of a store in new directories, once a write has been acknowledged, is where it was.
+// TestNewStoreKeepsItsName: what a power cut leaves of a store in new directories, once a write has been acknowledged,
+// is where it was.
 func TestNewStoreKeepsItsName(t *testing.T) {
 	rec := vfstest.NewRecorder(vfs.NewMem())
 	dir := filepath.Join("new", "also new", "d")
@@ -124,8 +125,8 @@ func TestNewStoreKeepsItsName(t *testing.T) {
 	want(t, open(t, dir, seam.With(&bitcask.Options{}, seam.Options{FS: left})), "k", "v")
 }
 
-// TestNewStoreSyncsItsName: the names on the way to a new store are on disk before its manifest is, also if a process that
-// was killed had made the directories and not synced them. A store that is there costs no such sync.
+// TestNewStoreSyncsItsName: the names on the way to a new store are on disk before its manifest is, also if a process
+// that was killed had made the directories and not synced them. A store that is there costs no such sync.
 func TestNewStoreSyncsItsName(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("a/d"); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Mark returns the mark of all that has been written, for a file that describes it. A store that is open for
-// reading has none to give, nor has one that finds its directory, or LOCK, gone: another process may write such a file by now.
+// Mark returns the mark of all that has been written, for a file that describes it. A store that is open for reading
+// has none to give, nor has one that finds its directory, or LOCK, gone: another process may write such a file by now.
 func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
@@ -47,7 +47,8 @@ func (s *Store) Reached(m Mark) bool {
 	return gave(s.man, m, next) // a merge may have taken the segment
 }
 
-// gave reports whether the log, whose next record will have number next, has given out the number of a mark in the mark's opening.
+// gave reports whether the log, whose next record will have number next, has given out the number of a mark in the
+// mark's opening.
 func gave(man *manifest.Manifest, m Mark, next uint64) bool {
 	return m.Sequence <= max(next-1, man.MaxSeq) && man.Gave(m.Opening, m.Sequence)
 }

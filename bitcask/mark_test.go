@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestReachedAlongsideTheIdleMark: the owner of a file that describes the log asks about its mark right after Open, when the
-// background may just note in the manifest that the store is idle. The race detector is the judge.
+// TestReachedAlongsideTheIdleMark: the owner of a file that describes the log asks about its mark right after Open,
+// when the background may just note in the manifest that the store is idle. The race detector is the judge.
 func TestReachedAlongsideTheIdleMark(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "d", seam.With(&bitcask.Options{SyncEvery: neverIdle}, seam.Options{FS: mem}))

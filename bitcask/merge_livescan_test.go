@@ -19,8 +19,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestSurveyFindsWhatLookingUpFinds: merges of stores with everything in them write the same files, byte for byte, whether a
-// survey says what is live, or several, or every entry is looked up.
+// TestSurveyFindsWhatLookingUpFinds: merges of stores with everything in them write the same files, byte for byte,
+// whether a survey says what is live, or several, or every entry is looked up.
 func TestSurveyFindsWhatLookingUpFinds(t *testing.T) {
 	rng := chance.Rand(t)
 	copied, dropped := uint64(0), uint64(0)
@@ -146,8 +146,8 @@ func scribblePlain(t *testing.T, s *bitcask.Store, rng *rand.Rand) {
 	}
 }
 
-// TestMergeMissesRecord: a hint that verifies and leaves a live record out, which only a bug can write, ends a merge with an error
-// that says where. Nothing is lost, and the next merge does without the hint.
+// TestMergeMissesRecord: a hint that verifies and leaves a live record out, which only a bug can write, ends a merge
+// with an error that says where. Nothing is lost, and the next merge does without the hint.
 func TestMergeMissesRecord(t *testing.T) {
 	for missing := range 3 {
 		fs := vfs.NewMem()
@@ -183,8 +183,8 @@ func TestMergeMissesRecord(t *testing.T) {
 	}
 }
 
-// TestDeadSegmentsAreNotRead: a merge reads no entry of a segment in which only strings and deadlines stood, all of them dead by
-// now; one that has a tombstone is read, since that may have to stay.
+// TestDeadSegmentsAreNotRead: a merge reads no entry of a segment in which only strings and deadlines stood, all of
+// them dead by now; one that has a tombstone is read, since that may have to stay.
 func TestDeadSegmentsAreNotRead(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		fs := vfs.NewMem()

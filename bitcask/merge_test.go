@@ -105,7 +105,8 @@ func TestRewriteNeedsLittleSpace(t *testing.T) {
 	holds(t, s, values, puts)
 }
 
-// TestSlowRemovalsTakeNoSpace: a merge begins the next output while files are removed, and writes no more of it than has been freed.
+// TestSlowRemovalsTakeNoSpace: a merge begins the next output while files are removed, and writes no more of it than
+// has been freed.
 func TestSlowRemovalsTakeNoSpace(t *testing.T) {
 	const size, keys = 1 << 20, 4 << 10
 	mem := vfs.NewMem()
@@ -371,8 +372,8 @@ func TestRewriteMeetsDamagedHints(t *testing.T) {
 	}
 }
 
-// TestRemovalFails: a merge that cannot remove a file ends with an error when it next looks, and the store then has the segments
-// that the manifest has.
+// TestRemovalFails: a merge that cannot remove a file ends with an error when it next looks, and the store then has the
+// segments that the manifest has.
 func TestRemovalFails(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfstest.NewFault(mem)

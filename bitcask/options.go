@@ -52,8 +52,8 @@ type Options struct {
 	// ReadOnly opens without the lock, alongside a live writer, and changes not
 	// one byte. It sees the store as it was at Open, unless Follow is set. Default: false.
 	ReadOnly bool
-	// Follow, with ReadOnly, makes a store that goes on applying what the writer of the directory appends, from the call of
-	// Store.Follow on. All of the INDEX is loaded at Open. Default: false.
+	// Follow, with ReadOnly, makes a store that goes on applying what the writer of the directory appends, from the
+	// call of Store.Follow on. All of the INDEX is loaded at Open. Default: false.
 	Follow bool
 	// ReadDamaged opens for reading, as ReadOnly does, also where Open otherwise fails with a
 	// *CorruptError or ErrMissing, if the damage can be narrowed down to keys: these give a
@@ -89,7 +89,8 @@ type DeadlineEvent struct {
 	Sequence uint64
 }
 
-// WithDefaults returns the options as Open completes them, or ErrOption with the name of a field that is out of its range.
+// WithDefaults returns the options as Open completes them, or ErrOption with the name of a field that is out of its
+// range.
 func (o *Options) WithDefaults() (Options, error) {
 	var r Options
 	if o != nil {
@@ -113,7 +114,8 @@ func (o *Options) WithDefaults() (Options, error) {
 	return r, nil
 }
 
-// copiesByDefault says that commits are copied into the log where that is possible, and not only in tests that ask for it.
+// copiesByDefault says that commits are copied into the log where that is possible, and not only in tests that ask for
+// it.
 const copiesByDefault = seam.CopiesOn
 
 // copyStep is how many bytes are reserved at a time for commits to be copied into; 0: they are written.

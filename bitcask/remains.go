@@ -32,8 +32,8 @@ func (r Remains) String() string {
 	return s
 }
 
-// keepRemains copies the end of a file, which is about to be truncated at h.offset, into a file of its own, and makes that
-// durable but for its name. It returns the name; none if there are only zeros. The same bytes are not kept twice.
+// keepRemains copies the end of a file, which is about to be truncated at h.offset, into a file of its own, and makes
+// that durable but for its name. It returns the name; none if there are only zeros. The same bytes are not kept twice.
 //
 // A crash leaves TORN.new, which the next Open removes, or the whole copy alongside the file that still has the bytes.
 func (s *opener) keepRemains(f vfs.File, h format.RemainsHeader) (name string, err error) {
@@ -116,8 +116,8 @@ type tornEnd struct {
 	h    format.RemainsHeader
 }
 
-// keepAllRemains keeps everything that is about to be truncated, durably. Where the disk is too full for that, an unfinished
-// write with no readable record in it is dropped; anything else is not.
+// keepAllRemains keeps everything that is about to be truncated, durably. Where the disk is too full for that, an
+// unfinished write with no readable record in it is dropped; anything else is not.
 func (s *opener) keepAllRemains() error {
 	kept := false
 	for _, torn := range s.remains() {

@@ -12,7 +12,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Remains of another store, of another place than their name says, and with numbers that no log has given, are named as lost:
+// Remains of another store, of another place than their name says, and with numbers that no log has given, are named as
+// lost:
 // nothing of them is copied, and all of the log is.
 func TestRemainsThatAreNoneOfOurs(t *testing.T) {
 	frameOf := func(h format.RemainsHeader, seq uint64) []byte {

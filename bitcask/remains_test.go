@@ -17,7 +17,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// hole makes the files of a store after a power cut that has lost one sector of a log of so many keys, long before its end.
+// hole makes the files of a store after a power cut that has lost one sector of a log of so many keys, long before its
+// end.
 func hole(t *testing.T, mem *vfs.Mem, file string, from int) *vfs.Mem {
 	t.Helper()
 	state, err := crash.ReadState(mem, "d")
@@ -129,8 +130,8 @@ func TestRemainsAreKept(t *testing.T) {
 	x.must(s.Close())
 }
 
-// The bytes that are kept are those that were truncated. Zeros are not kept, and the same end of a log is kept once, however
-// often an opening is killed between keeping and truncating it.
+// The bytes that are kept are those that were truncated. Zeros are not kept, and the same end of a log is kept once,
+// however often an opening is killed between keeping and truncating it.
 func TestRemainsAreTheBytes(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 20, nil)
 	const file = "000000001.data"
@@ -204,8 +205,8 @@ func TestRemainsAreDurableFirst(t *testing.T) {
 	x.must(s.Close())
 }
 
-// A disk that is too full to keep an unfinished write does not keep the store from opening; where there are commits among what
-// is to be truncated, it does, and nothing has changed.
+// A disk that is too full to keep an unfinished write does not keep the store from opening; where there are commits
+// among what is to be truncated, it does, and nothing has changed.
 func TestRemainsOnAFullDisk(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 100, nil)
 	const file = "000000001.data"

@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Two power cuts in a row, with nothing in between that was ever synced, leave two files of remains that state the same place,
-// the same length and the same sequence. Both are read, the second one after the first.
+// Two power cuts in a row, with nothing in between that was ever synced, leave two files of remains that state the same
+// place, the same length and the same sequence. Both are read, the second one after the first.
 func TestRemainsOfOnePlace(t *testing.T) {
 	const file = "000000001.data"
 	x := &tornEnd{T: t, holds: map[string]string{}}

@@ -139,8 +139,8 @@ func (x *tornEnd) readDamaged(what string, mem *vfs.Mem, bad int) {
 	x.must(s.Close())
 }
 
-// Each bit of the manifest's last edit, of stores that were killed: the segment that it adds, and the merge that it publishes,
-// are missed. A refused open has truncated nothing, so ReadDamaged and a repair work as well after it.
+// Each bit of the manifest's last edit, of stores that were killed: the segment that it adds, and the merge that it
+// publishes, are missed. A refused open has truncated nothing, so ReadDamaged and a repair work as well after it.
 func TestLastEditOfTheManifest(t *testing.T) {
 	merged := func(s *bitcask.Store) {
 		for range 2 {
@@ -209,8 +209,8 @@ func lastEdit(man []byte) int {
 	return at
 }
 
-// One flipped bit in any byte of the log of a killed store is detected, in every sync mode, however little of it is known to
-// have been synced, and a repair has every other key.
+// One flipped bit in any byte of the log of a killed store is detected, in every sync mode, however little of it is
+// known to have been synced, and a repair has every other key.
 func TestFlipInAKilledLog(t *testing.T) {
 	for _, mode := range []bitcask.SyncMode{bitcask.SyncAlways, bitcask.SyncInterval, bitcask.SyncNone} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestFlipInAKilledLog(t *testing.T) {
 	}
 }
 
-// An idle store notes how far its log reaches, in every sync mode: from then on no damage to it, of however many bytes, is taken
-// for a torn tail, though the power was cut.
+// An idle store notes how far its log reaches, in every sync mode: from then on no damage to it, of however many bytes,
+// is taken for a torn tail, though the power was cut.
 func TestIdleStoresAreMarked(t *testing.T) {
 	for _, mode := range []bitcask.SyncMode{bitcask.SyncAlways, bitcask.SyncInterval, bitcask.SyncNone} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -266,7 +266,8 @@ func TestIdleStoresAreMarked(t *testing.T) {
 	}
 }
 
-// While a segment waits for its sync the next one holds commits, too. A bit in the older one does not take those of both away.
+// While a segment waits for its sync the next one holds commits, too. A bit in the older one does not take those of
+// both away.
 func TestFlipBesideARotation(t *testing.T) {
 	mem := vfs.NewMem()
 	fault := vfstest.NewFault(mem)

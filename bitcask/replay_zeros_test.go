@@ -21,7 +21,8 @@ func (x *tornEnd) lastFrame(keys int) int {
 	return at - 28 // 24 bytes of the frame's header, 4 of the record's after its checksum
 }
 
-// opens wants a store to open, for reading and then for writing, with all keys but so many, and after that to end at its frames.
+// opens wants a store to open, for reading and then for writing, with all keys but so many, and after that to end at
+// its frames.
 func (x *tornEnd) opens(what string, mem *vfs.Mem, missing, torn, end int) {
 	x.Helper()
 	for _, readOnly := range []bool{true, false} {
@@ -45,7 +46,8 @@ func (x *tornEnd) opens(what string, mem *vfs.Mem, missing, torn, end int) {
 	}
 }
 
-// Zeros after the last frame, which a killed writer leaves, are no torn tail and no damage, and a repair misses nothing.
+// Zeros after the last frame, which a killed writer leaves, are no torn tail and no damage, and a repair misses
+// nothing.
 func TestZerosAfterTheLastFrame(t *testing.T) {
 	const keys = 20
 	x := killed(t, bitcask.SyncNone, keys, nil)
@@ -72,8 +74,8 @@ func reserved(b []byte, unit int) []byte {
 	return append(slices.Clone(b), make([]byte, unit-len(b)%unit)...)
 }
 
-// A commit that was being copied into zeros when the process was killed is there up to some byte, and zeros follow. That is a torn tail, at
-// each byte; anything else that is not whole is damage.
+// A commit that was being copied into zeros when the process was killed is there up to some byte, and zeros follow.
+// That is a torn tail, at each byte; anything else that is not whole is damage.
 func TestTornCopies(t *testing.T) {
 	const keys = 20
 	x := killed(t, bitcask.SyncNone, keys, nil)
@@ -113,7 +115,8 @@ func TestTornCopies(t *testing.T) {
 	}
 }
 
-// The file of a segment that is being sealed becomes shorter while a reader reads it: it loses its zeros, but no commit.
+// The file of a segment that is being sealed becomes shorter while a reader reads it: it loses its zeros, but no
+// commit.
 func TestReaderWhileZerosAreTruncated(t *testing.T) {
 	x := killed(t, bitcask.SyncNone, 20, nil)
 	log := frames(x.state[firstData])

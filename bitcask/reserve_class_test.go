@@ -20,8 +20,8 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// TestFullDiskOfGarbage: a hundred keys are overwritten until the disk is full, so that next to all of it is garbage. Whatever its
-// size, and with the reserve that there is by default, a merge frees it.
+// TestFullDiskOfGarbage: a hundred keys are overwritten until the disk is full, so that next to all of it is garbage.
+// Whatever its size, and with the reserve that there is by default, a merge frees it.
 func TestFullDiskOfGarbage(t *testing.T) {
 	sizes := []int64{0, 1, 2, 3, 5, 8, 64, 130}
 	if testing.Short() {
@@ -66,7 +66,8 @@ func TestFullDiskOfGarbage(t *testing.T) {
 	}
 }
 
-// TestReserveClasses: what a delete may do when a put fails for want of space, of quota, or at the longest that a file may be.
+// TestReserveClasses: what a delete may do when a put fails for want of space, of quota, or at the longest that a file
+// may be.
 func TestReserveClasses(t *testing.T) {
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
 		d := &fullDisk{t: t, name: cause.Error(), mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: cause}
@@ -102,8 +103,8 @@ func TestReserveClasses(t *testing.T) {
 	}
 }
 
-// TestReserveIsNotForPuts: what a delete was given of the reserve is not there for puts, in this process or the next one, before the
-// reserve is whole again.
+// TestReserveIsNotForPuts: what a delete was given of the reserve is not there for puts, in this process or the next
+// one, before the reserve is whole again.
 func TestReserveIsNotForPuts(t *testing.T) {
 	d := &fullDisk{t: t, name: "drawn on", mem: vfs.NewMem(), have: map[string]string{}, rand: chance.Rand(t), cause: syscall.ENOSPC}
 	d.o = *seam.With(&bitcask.Options{SegmentSize: 16 << 10, Reserve: 64 << 10},
@@ -156,8 +157,8 @@ func TestDeletesLeaveHalf(t *testing.T) {
 	d.close()
 }
 
-// TestRewriteLetsGoOfTheDeadFirst: one rewrite of segments of which the first hold nothing live gives their space back, also where no
-// output can be made; and none where the output comes first.
+// TestRewriteLetsGoOfTheDeadFirst: one rewrite of segments of which the first hold nothing live gives their space back,
+// also where no output can be made; and none where the output comes first.
 func TestRewriteLetsGoOfTheDeadFirst(t *testing.T) {
 	fault := vfstest.NewFault(vfs.NewMem())
 	s := open(t, "d", seam.With(&bitcask.Options{SegmentSize: 2000, Reserve: -1}, seam.Options{FS: fault, NoMapping: true}))
@@ -248,8 +249,8 @@ func TestReserveGrowsWithTheLog(t *testing.T) {
 	}
 }
 
-// TestRefusedWriteStaysAway: a commit can be in the file, whole, when the write that carries it fails, and others after it. It has been
-// answered with an error, so no power cut brings it back.
+// TestRefusedWriteStaysAway: a commit can be in the file, whole, when the write that carries it fails, and others after
+// it. It has been answered with an error, so no power cut brings it back.
 func TestRefusedWriteStaysAway(t *testing.T) {
 	rec := vfstest.NewRecorder(vfs.NewMem())
 	fault := vfstest.NewFault(rec)

@@ -166,8 +166,8 @@ func (d *fullDisk) close() {
 	}
 }
 
-// TestFullDiskIsFreed fills disks of all sizes, deletes all or half of the keys, and merges: space comes back and writes go on, in the same
-// process and in the next one.
+// TestFullDiskIsFreed fills disks of all sizes, deletes all or half of the keys, and merges: space comes back and
+// writes go on, in the same process and in the next one.
 func TestFullDiskIsFreed(t *testing.T) {
 	seed := chance.Seed(t)
 	step := *fullStep

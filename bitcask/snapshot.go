@@ -18,8 +18,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitlog.Log.Cut). It has a keydir of its
-// own, loaded as Open does, and its own handles and mappings of the files of the cut.
+// A snapshot is a second Store, open for reading, of one moment of the first: of a cut of its log (commitlog.Log.Cut).
+// It has a keydir of its own, loaded as Open does, and its own handles and mappings of the files of the cut.
 //
 // What the directory holds may be of a later moment than the cut, so each kind of file is bound to it:
 //
@@ -47,20 +47,21 @@ type SnapshotOptions struct {
 	Logger *slog.Logger
 }
 
-// Snapshot returns a read-only store that holds what this one held at one moment between two commits: every write that was acknowledged
-// before the call, and perhaps some that were not yet. Reads, writes, rotations, flushes and merges of this store continue, and none of
-// them waits: the moment itself takes one pass over the list of segments. Writing to a snapshot fails with ErrReadOnly; Check, Backup and
-// BackupTo work.
+// Snapshot returns a read-only store that holds what this one held at one moment between two commits: every write that
+// was acknowledged before the call, and perhaps some that were not yet. Reads, writes, rotations, flushes and merges of
+// this store continue, and none of them waits: the moment itself takes one pass over the list of segments. Writing to a
+// snapshot fails with ErrReadOnly; Check, Backup and BackupTo work.
 //
-// It costs what opening the store costs, in time and in memory: a second keydir. A million strings with keys of 16 bytes and values of 100
-// took 85 ms and 20 MB with an INDEX from before the moment, 1.8 s and 27 MB where all had to be read from a log without hints (two
-// processors that were busy otherwise; go test ./db -run - -bench BenchmarkSnapshot). While it is open the disk keeps the segments that merges replace, and two handles are open
-// for each segment instead of one.
+// It costs what opening the store costs, in time and in memory: a second keydir. A million strings with keys of 16
+// bytes and values of 100 took 85 ms and 20 MB with an INDEX from before the moment, 1.8 s and 27 MB where all had to
+// be read from a log without hints (two processors that were busy otherwise; go test ./db -run - -bench
+// BenchmarkSnapshot). While it is open the disk keeps the segments that merges replace, and two handles are open for
+// each segment instead of one.
 //
 // A snapshot must be closed. Closing either store has no effect on the other, in any order.
 //
-// Errors: ErrClosed, ErrReadOnly for a store that is open for reading (it is of one moment already), ErrFailed for one that
-// refuses writes, a *CorruptError, the context's, or the file system's.
+// Errors: ErrClosed, ErrReadOnly for a store that is open for reading (it is of one moment already), ErrFailed for one
+// that refuses writes, a *CorruptError, the context's, or the file system's.
 func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed

@@ -34,7 +34,8 @@ func wants(t *testing.T, s *bitcask.Store, values map[string]string) {
 	}
 }
 
-// TestSnapshotAmidst does something to the store between the moment of a snapshot and its loading: that sees nothing of it.
+// TestSnapshotAmidst does something to the store between the moment of a snapshot and its loading: that sees nothing of
+// it.
 func TestSnapshotAmidst(t *testing.T) {
 	for name, amidst := range map[string]func(t *testing.T, s *bitcask.Store){
 		"nothing": func(*testing.T, *bitcask.Store) {},
@@ -158,8 +159,8 @@ func ready(t *testing.T, mem *vfs.Mem, s *bitcask.Store) (names []string) {
 	return names
 }
 
-// TestSnapshotKeepsAndReleasesFiles: the pin holds the files of the moment and nothing made since, snapshots count one by one, and the
-// files of the last one go with it.
+// TestSnapshotKeepsAndReleasesFiles: the pin holds the files of the moment and nothing made since, snapshots count one
+// by one, and the files of the last one go with it.
 func TestSnapshotKeepsAndReleasesFiles(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))
@@ -343,8 +344,8 @@ func TestSnapshotAnswersAsAReader(t *testing.T) {
 	}
 }
 
-// TestSnapshotMeetsDamage: a frame of the cut that does not verify is damage with file and offset, also at the end of the log, and nothing
-// stays open or held.
+// TestSnapshotMeetsDamage: a frame of the cut that does not verify is damage with file and offset, also at the end of
+// the log, and nothing stays open or held.
 func TestSnapshotMeetsDamage(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "a", backupOptions(mem))

@@ -14,11 +14,11 @@ import (
 
 // The directory of a store may be moved, replaced or removed while the store is open, and so may the file LOCK.
 //
-// All names are looked up from a handle of the directory (vfs.Hold), never by its path (I9). So a store whose directory was moved
-// continues in it, and one that has taken its place is never touched. The lock moves along.
+// All names are looked up from a handle of the directory (vfs.Hold), never by its path (I9). So a store whose directory
+// was moved continues in it, and one that has taken its place is never touched. The lock moves along.
 //
-// A directory that was removed is another matter: bytes written to files without a name are lost at Close. And without its name LOCK
-// excludes no process. Both are noticed
+// A directory that was removed is another matter: bytes written to files without a name are lost at Close. And without
+// its name LOCK excludes no process. Both are noticed
 //
 //   - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before INDEX or TTL get their names, before Close
@@ -30,8 +30,8 @@ import (
 // directoryEvery is how often the goroutine looks, whether or not anything was reported.
 const directoryEvery = 500 * time.Millisecond
 
-// removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then the two cases look
-// alike.
+// removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then the two
+// cases look alike.
 const removalTakes = 50 * time.Millisecond
 
 // hold takes the handle of the directory.
@@ -122,8 +122,8 @@ func (s *Store) logMove(now vfs.Where) {
 // refusing reports whether an error of inspectDirectory is a reason to refuse writes.
 func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
 
-// checkDirectory is called, without locks, before a step that would be lost in a directory that is gone, or harm another process
-// that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
+// checkDirectory is called, without locks, before a step that would be lost in a directory that is gone, or harm
+// another process that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
 func (s *Store) checkDirectory() error {
 	if err := s.inspectDirectory(); refusing(err) {
 		return s.log.Fail(err)
@@ -159,8 +159,8 @@ func (s *Store) inspectDirectory() error {
 	return err
 }
 
-// unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper question first: what
-// has been moved aside, or has another name, is left to the goroutine.
+// unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper
+// question first: what has been moved aside, or has another name, is left to the goroutine.
 func (s *Store) unlinked(sg *segment.Segment) bool {
 	if vfs.HasAnyName(sg.File) {
 		return false

@@ -10,18 +10,20 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// Beginning to write. Before its first write a writer makes durable what it builds on, and notes in the manifest that it has the
-// store open (opener.makeGood, noteOpening): five syncs, one after another. A store that was closed, and whose INDEX is loaded after Open
-// (index_lazy.go), is served meanwhile. Nothing that Open shows could be lost: Close has synced the log, and then noted
-// in the manifest that it has. That edit itself may not be on disk, if its sync failed; without it a later Open replays the log, and finds
-// the same. Nor is anything written before all five are done: whatever writes calls prepareWrites first.
+// Beginning to write. Before its first write a writer makes durable what it builds on, and notes in the manifest that
+// it has the store open (opener.makeGood, noteOpening): five syncs, one after another. A store that was closed, and
+// whose INDEX is loaded after Open (index_lazy.go), is served meanwhile. Nothing that Open shows could be lost: Close
+// has synced the log, and then noted in the manifest that it has. That edit itself may not be on disk, if its sync
+// failed; without it a later Open replays the log, and finds the same. Nor is anything written before all five are
+// done: whatever writes calls prepareWrites first.
 //
 // So the files are as Close has left them until then, and a crash leaves a store that is closed.
 
 const (
 	// prepareRetry is how long the background waits after prepareWrites has found no space on the disk.
 	prepareRetry = time.Second
-	// prepareShare is the part of the time, 1/prepareShare, that further attempts take while writes keep finding none: each of them syncs.
+	// prepareShare is the part of the time, 1/prepareShare, that further attempts take while writes keep finding none:
+	// each of them syncs.
 	prepareShare = 20
 )
 
@@ -71,8 +73,9 @@ func (s *opener) prepareLater() error {
 	return s.startLog() // which has no segment to seal or to make: see preparesLater
 }
 
-// prepareWrites makes the store ready for writes, unless it is. The caller holds no lock but maintenanceMu, or stripes by BeginHold, which wait for it. After an error nothing is
-// written: it is tried again, at once and then now and then, or the log has failed.
+// prepareWrites makes the store ready for writes, unless it is. The caller holds no lock but maintenanceMu, or stripes
+// by BeginHold, which wait for it. After an error nothing is written: it is tried again, at once and then now and then,
+// or the log has failed.
 func (s *Store) prepareWrites() error {
 	if s.unprepared.Load() == nil {
 		return nil

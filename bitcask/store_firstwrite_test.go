@@ -77,8 +77,9 @@ func endOf(tx *bitcask.Tx, err error) error {
 	return err
 }
 
-// TestNothingIsWrittenBeforeItBegins: a store whose INDEX is loaded later changes no file while it is only read; the first write, of whatever kind,
-// is preceded by what Open does otherwise, in the same order; and if that fails nothing is written.
+// TestNothingIsWrittenBeforeItBegins: a store whose INDEX is loaded later changes no file while it is only read; the
+// first write, of whatever kind, is preceded by what Open does otherwise, in the same order; and if that fails nothing
+// is written.
 func TestNothingIsWrittenBeforeItBegins(t *testing.T) {
 	noHints := func(o *bitcask.Options) { seam.Of(o).NoHints = true } // which the background writes
 	files := lazyStore(t)
@@ -141,8 +142,8 @@ func TestNothingIsWrittenBeforeItBegins(t *testing.T) {
 	}
 }
 
-// TestPowerCutsWhileItBegins cuts the power after every operation of a store that is opened, read, written to and closed: what was seen is there, and so is
-// what was acknowledged.
+// TestPowerCutsWhileItBegins cuts the power after every operation of a store that is opened, read, written to and
+// closed: what was seen is there, and so is what was acknowledged.
 func TestPowerCutsWhileItBegins(t *testing.T) {
 	rng := chance.Rand(t)
 	files := untimedStore(t)
@@ -170,7 +171,8 @@ func TestPowerCutsWhileItBegins(t *testing.T) {
 	}
 }
 
-// cutEverywhere calls fn with what a power cut after each of some events may leave. promised says whether it was after a mark.
+// cutEverywhere calls fn with what a power cut after each of some events may leave. promised says whether it was after
+// a mark.
 func cutEverywhere(t *testing.T, events []vfstest.Event, before crash.State, rng *rand.Rand, fn func(promised bool, state crash.State)) {
 	t.Helper()
 	random, share := 4, 1.0
@@ -193,8 +195,8 @@ func cutEverywhere(t *testing.T, events []vfstest.Event, before crash.State, rng
 	}
 }
 
-// TestBeginOnAFullDisk: a store that finds no space for its opening serves reads, refuses writes with ErrNoSpace, and takes them when there is space
-// again.
+// TestBeginOnAFullDisk: a store that finds no space for its opening serves reads, refuses writes with ErrNoSpace, and
+// takes them when there is space again.
 func TestBeginOnAFullDisk(t *testing.T) {
 	files := lazyStore(t)
 	for name, after := range map[string]func(t *testing.T, mem *vfs.Mem, s *bitcask.Store){
@@ -242,8 +244,8 @@ func TestBeginIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestBeginSparesAFullDisk: while the disk stays full, writes that come one after another do not each sync what the opening begins with, and
-// a second after there is space they succeed.
+// TestBeginSparesAFullDisk: while the disk stays full, writes that come one after another do not each sync what the
+// opening begins with, and a second after there is space they succeed.
 func TestBeginSparesAFullDisk(t *testing.T) {
 	files := lazyStore(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +275,8 @@ func TestBeginSparesAFullDisk(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsAfterClose: a store that was closed on a full disk before its first write is closed for whatever would write.
+// TestNothingBeginsAfterClose: a store that was closed on a full disk before its first write is closed for whatever
+// would write.
 func TestNothingBeginsAfterClose(t *testing.T) {
 	mem := lazyStore(t).Clone()
 	s := openLazy(t, mem, seam.LoadOnDemand)
@@ -311,7 +314,8 @@ func TestBeginFindsItsLockGone(t *testing.T) {
 	closeStore(t, other)
 }
 
-// TestBeginIsEarlyWhereItMustBe: a store that was not closed, or that notes its history, is made ready for writes by Open.
+// TestBeginIsEarlyWhereItMustBe: a store that was not closed, or that notes its history, is made ready for writes by
+// Open.
 func TestBeginIsEarlyWhereItMustBe(t *testing.T) {
 	files := lazyStore(t)
 	for name, change := range map[string]func(s *bitcask.Store, mem *vfs.Mem) *vfs.Mem{

@@ -137,9 +137,10 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 	return 0, false
 }
 
-// EachName calls fn for the keys of a namespace until it returns false: first the collections, whose names are in RAM, then
-// the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It takes 8
-// bytes a string for its duration. The transaction holds all keys and has written nothing. key is valid within the call.
+// EachName calls fn for the keys of a namespace until it returns false: first the collections, whose names are in RAM,
+// then the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It
+// takes 8 bytes a string for its duration. The transaction holds all keys and has written nothing. key is valid within
+// the call.
 func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	if !t.open {
 		return ErrTxDone

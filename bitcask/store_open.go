@@ -154,7 +154,8 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 	return s.Store, nil
 }
 
-// serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, when the first one comes.
+// serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, when
+// the first one comes.
 func (s *opener) serve() error {
 	if s.preparesLater() {
 		s.noteLog()
@@ -313,8 +314,8 @@ func (s *Store) mapFor(sg *segment.Segment) int {
 	return max(s.mapLength(), int(sg.Size.Load()))
 }
 
-// findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are there.
-// One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
+// findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are
+// there. One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
 func (s *opener) findLeftovers(names []string) error {
 	for _, name := range names {
 		id, suffix, ours := format.ParseName(name)
@@ -344,9 +345,9 @@ func (s *opener) findLeftovers(names []string) error {
 	return nil
 }
 
-// makeGood brings the files into the state that Open has determined, when it is certain that the store opens: until here
-// nothing has been changed (I7). What is truncated is kept first. A crash at any step leaves what the next Open finds and
-// judges in the same way: the last edit of the manifest says that this opening has begun.
+// makeGood brings the files into the state that Open has determined, when it is certain that the store opens: until
+// here nothing has been changed (I7). What is truncated is kept first. A crash at any step leaves what the next Open
+// finds and judges in the same way: the last edit of the manifest says that this opening has begun.
 func (s *opener) makeGood() error {
 	if s.opts.ReadOnly {
 		s.foreseeTruncation()
@@ -381,7 +382,8 @@ func (s *opener) bootOf() []byte {
 	return []byte(crand.Text())[:len(s.man.Here)]
 }
 
-// clearAway removes the leftovers. One may go by itself: a store that has lost its LOCK to this one may just be publishing it.
+// clearAway removes the leftovers. One may go by itself: a store that has lost its LOCK to this one may just be
+// publishing it.
 func (s *opener) clearAway() error {
 	for _, name := range s.leftover {
 		err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name))
@@ -399,8 +401,8 @@ func (s *opener) clearAway() error {
 	return s.opts.seam.FS.SyncDir(s.dir)
 }
 
-// Directories within that of the store whose names are reserved: for segments that merges have taken out, and for commits that
-// another history lacks.
+// Directories within that of the store whose names are reserved: for segments that merges have taken out, and for
+// commits that another history lacks.
 const (
 	historyDir = "history"
 	orphansDir = "orphans"

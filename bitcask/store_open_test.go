@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestLeftoverGoesByItself: a temporary file that is there when Open lists the directory, and gone when it is removed, is no error. A
-// store that has lost its LOCK to this one may have given it its name in between.
+// TestLeftoverGoesByItself: a temporary file that is there when Open lists the directory, and gone when it is removed,
+// is no error. A store that has lost its LOCK to this one may have given it its name in between.
 func TestLeftoverGoesByItself(t *testing.T) {
 	for _, name := range []string{"HINT.new", "INDEX.new", "MANIFEST.new"} {
 		t.Run(name, func(t *testing.T) {

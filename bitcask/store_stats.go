@@ -105,9 +105,9 @@ func (s *Store) Err() error { return s.log.Err() }
 // SegmentSize is the length in bytes from which segments are sealed.
 func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }
 
-// Full reports whether the last write that needed space failed for lack of it, or whether deletes and merges have drawn on a reserve that
-// is not full again. Writes resume by themselves once there is space. If nothing was drawn from the reserve, only a write or a merge finds
-// that out.
+// Full reports whether the last write that needed space failed for lack of it, or whether deletes and merges have drawn
+// on a reserve that is not full again. Writes resume by themselves once there is space. If nothing was drawn from the
+// reserve, only a write or a merge finds that out.
 func (s *Store) Full() bool { return s.reserve.Full() }
 
 // Lacking gets a value when a write meets a full disk: a sign to free space.
@@ -147,8 +147,8 @@ type SegmentInfo struct {
 	MinSeq, MaxSeq uint64
 	Sealed         bool
 	Merged         bool // written by a merge
-	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the machine's
-	// clock was then; zero if that is unknown.
+	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the
+	// machine's clock was then; zero if that is unknown.
 	Time time.Time
 }
 

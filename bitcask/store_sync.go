@@ -16,13 +16,14 @@ func (s *Store) SyncMode() SyncMode { return SyncMode(s.syncing.mode.Load()) }
 
 // SetSync changes when acknowledged writes are on disk.
 //
-// Once it has returned nil for SyncAlways, every write that is or will be acknowledged is on disk, also one that was acknowledged before,
-// until another call says otherwise. To SyncInterval, it syncs as well: from then on a power cut takes at most the writes of
-// Options.SyncEvery. A write that waits for its sync when SyncAlways ends goes on waiting for it.
+// Once it has returned nil for SyncAlways, every write that is or will be acknowledged is on disk, also one that was
+// acknowledged before, until another call says otherwise. To SyncInterval, it syncs as well: from then on a power cut
+// takes at most the writes of Options.SyncEvery. A write that waits for its sync when SyncAlways ends goes on waiting
+// for it.
 //
-// After an error the mode is what it was. ErrOption: it is no mode. ErrClosed: the store is closed. The others are those of Sync.
-// A store that is read-only has nothing to sync and notes the mode. It takes as long as a sync; calls wait for each other. In a memory store no
-// mode makes a difference.
+// After an error the mode is what it was. ErrOption: it is no mode. ErrClosed: the store is closed. The others are
+// those of Sync. A store that is read-only has nothing to sync and notes the mode. It takes as long as a sync; calls
+// wait for each other. In a memory store no mode makes a difference.
 func (s *Store) SetSync(mode SyncMode) error {
 	if err := (&Options{Sync: mode}).check(); err != nil {
 		return err
@@ -33,7 +34,8 @@ func (s *Store) SetSync(mode SyncMode) error {
 		return ErrClosed
 	}
 	before := s.SyncMode()
-	// The mode first, the sync second: whoever saw the old mode, and so does not wait, has written before this sync begins.
+	// The mode first, the sync second: whoever saw the old mode, and so does not wait, has written before this sync
+	// begins.
 	s.setSyncMode(mode)
 	if mode == SyncNone {
 		return nil

@@ -29,9 +29,9 @@ func switchingOptions(fs vfs.FS, mode bitcask.SyncMode, copies bool, segment int
 	return seam.With(&bitcask.Options{Sync: mode, SegmentSize: segment}, o)
 }
 
-// TestSetSyncInPowerCuts: several writers write while the mode changes, and the power goes after every operation. Whatever was acknowledged
-// before SetSync(SyncAlways) returned, or while that mode held, is there; what is there of the rest is the first part of what each writer
-// wrote; and a store that was damaged by a cut would not open.
+// TestSetSyncInPowerCuts: several writers write while the mode changes, and the power goes after every operation.
+// Whatever was acknowledged before SetSync(SyncAlways) returned, or while that mode held, is there; what is there of
+// the rest is the first part of what each writer wrote; and a store that was damaged by a cut would not open.
 func TestSetSyncInPowerCuts(t *testing.T) {
 	rng := chance.Rand(t)
 	rounds := 12
@@ -154,7 +154,8 @@ func judgeSwitched(t *testing.T, what string, state crash.State, promised [switc
 	}
 }
 
-// TestSetSyncCoversEarlierWrites: what was acknowledged without a sync is on disk once SetSync has returned, but not for SyncNone.
+// TestSetSyncCoversEarlierWrites: what was acknowledged without a sync is on disk once SetSync has returned, but not
+// for SyncNone.
 func TestSetSyncCoversEarlierWrites(t *testing.T) {
 	for mode, syncs := range map[bitcask.SyncMode]bool{bitcask.SyncAlways: true, bitcask.SyncInterval: true, bitcask.SyncNone: false} {
 		for _, copies := range []bool{false, true} {
@@ -202,7 +203,8 @@ func TestSetSyncThatFails(t *testing.T) {
 	}
 }
 
-// TestSetSyncFirstTheModeThenTheSync: a write that comes while SetSync(SyncAlways) waits for its sync waits for one of its own.
+// TestSetSyncFirstTheModeThenTheSync: a write that comes while SetSync(SyncAlways) waits for its sync waits for one of
+// its own.
 func TestSetSyncFirstTheModeThenTheSync(t *testing.T) {
 	fault := vfstest.NewFault(vfs.NewMem())
 	o := switchingOptions(fault, bitcask.SyncNone, false, 64<<10)

@@ -27,8 +27,8 @@ func (s *Store) System(name string) []byte {
 	return slices.Clone(r.Value)
 }
 
-// checkSystem refuses, before anything is changed, a store with a system record that only a newer version can read: the store's
-// own, or that of package db, which reads it when Open is done.
+// checkSystem refuses, before anything is changed, a store with a system record that only a newer version can read: the
+// store's own, or that of package db, which reads it when Open is done.
 func (s *Store) checkSystem() error {
 	if clock := s.System(system.ClockName); clock != nil && len(clock) != system.ClockSize {
 		return fmt.Errorf("system record %q: %w", system.ClockName, ErrVersion)

@@ -12,10 +12,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Tx is one atomic unit of reads and writes. It holds the stripe locks of its keys from Begin to
-// End, but for moments in which it has claimed its keys (see Yield). Writes change the keydir at once, with locations that point into the transaction itself, so
-// everything in it reads its own writes. Commit appends them to the log as one frame and replaces
-// those locations by the real ones; End without Commit rolls them back.
+// Tx is one atomic unit of reads and writes. It holds the stripe locks of its keys from Begin to End, but for moments
+// in which it has claimed its keys (see Yield). Writes change the keydir at once, with locations that point into the
+// transaction itself, so everything in it reads its own writes. Commit appends them to the log as one frame and
+// replaces those locations by the real ones; End without Commit rolls them back.
 //
 // A Tx is for one goroutine. After its end every method fails with ErrTxDone, or does nothing if it
 // returns no error. Its memory is reused only through Recycle.
@@ -129,10 +129,10 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	return t, t.lock()
 }
 
-// TryBegin is Begin that does not wait, for other transactions or for what Open has left to be done: ok is false if one of
-// them holds a lock that it needs, or if a stripe that it needs is not loaded yet, or the store not ready for writes, and nothing
-// has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing transaction would probably have to wait
-// for the disk, because the log cannot go on to its next segment yet.
+// TryBegin is Begin that does not wait, for other transactions or for what Open has left to be done: ok is false if one
+// of them holds a lock that it needs, or if a stripe that it needs is not loaded yet, or the store not ready for
+// writes, and nothing has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing
+// transaction would probably have to wait for the disk, because the log cannot go on to its next segment yet.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
 	if write && (s.unprepared.Load() != nil || s.log.MayWait()) {
 		return nil, false, nil
@@ -406,8 +406,8 @@ func (t *Tx) hash(key string) (uint64, error) {
 	return h, nil
 }
 
-// declared reports whether the transaction may use the keys of a hash. The lock of their stripe alone does not allow that: another
-// transaction may have claimed them, and this one would not claim them when it releases the lock.
+// declared reports whether the transaction may use the keys of a hash. The lock of their stripe alone does not allow
+// that: another transaction may have claimed them, and this one would not claim them when it releases the lock.
 func (t *Tx) declared(h uint64) bool {
 	switch n := len(t.hashes); {
 	case t.whole:

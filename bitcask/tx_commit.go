@@ -222,8 +222,8 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 	}
 }
 
-// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and Close note; the
-// others wait until that is whole.
+// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and
+// Close note; the others wait until that is whole.
 func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
 	r, f := &s.reserve, t.encode()
 	full, short, seen := r.Full(), r.Short(), r.Seen()

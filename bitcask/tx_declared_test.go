@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestOnlyDeclaredKeys: a transaction uses no keys but those that it began with, also where it has locked their stripe. It could
-// meet what another one that has claimed them is about to write, and would not claim them itself.
+// TestOnlyDeclaredKeys: a transaction uses no keys but those that it began with, also where it has locked their stripe.
+// It could meet what another one that has claimed them is about to write, and would not claim them itself.
 func TestOnlyDeclaredKeys(t *testing.T) {
 	s := open(t, t.TempDir(), yielding(bitcask.Options{}))
 	keys := inOneStripe(s, 40)
@@ -36,8 +36,8 @@ func TestOnlyDeclaredKeys(t *testing.T) {
 	}
 }
 
-// TestSystemRecordAfterClaim: a transaction that has claimed its keys, and then puts a system record, does not wait for one that has
-// the stripe of its keys and waits to put one.
+// TestSystemRecordAfterClaim: a transaction that has claimed its keys, and then puts a system record, does not wait for
+// one that has the stripe of its keys and waits to put one.
 func TestSystemRecordAfterClaim(t *testing.T) {
 	s, err := bitcask.Open(t.TempDir(), yielding(bitcask.Options{}))
 	if err != nil {

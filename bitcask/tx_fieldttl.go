@@ -121,9 +121,9 @@ func (t *Tx) dropAlongside(typ keydir.Type, sp *namespace.Space, h uint64, key s
 	return n
 }
 
-// EachFieldDeadline calls fn for every hash of every namespace that has fields
-// with deadlines, with the earliest of these. Only hashes with such fields are
-// examined, if there are any; Open does it once. Errors: those of loading the INDEX, which takes only the stripes that have such hashes.
+// EachFieldDeadline calls fn for every hash of every namespace that has fields with deadlines, with the earliest of
+// these. Only hashes with such fields are examined, if there are any; Open does it once. Errors: those of loading the
+// INDEX, which takes only the stripes that have such hashes.
 func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) error {
 	for _, sp := range s.spaces.Now.Load().ByID {
 		for stripe := 0; stripe < keydir.Stripes && sp.Dir.LenFieldDeadlines() > 0; stripe++ {

@@ -294,8 +294,8 @@ func hashWithDeadlines(t *testing.T, s *bitcask.Store) {
 	}
 }
 
-// TestDeadlineOutlivesRecordOfField merges the segment with a field's record, and not the one with its deadline, once either is
-// of no use any more: what took the field away takes the deadline, without the field to be seen.
+// TestDeadlineOutlivesRecordOfField merges the segment with a field's record, and not the one with its deadline, once
+// either is of no use any more: what took the field away takes the deadline, without the field to be seen.
 func TestDeadlineOutlivesRecordOfField(t *testing.T) {
 	const key, field = "h", "f"
 	ends := map[string]func(tx *bitcask.Tx) error{
@@ -356,7 +356,8 @@ func TestDeadlineOutlivesRecordOfField(t *testing.T) {
 	}
 }
 
-// TestSalvageDropsDeadlineOfLostField damages a field's record: what a salvage then makes of the store has no deadline for it.
+// TestSalvageDropsDeadlineOfLostField damages a field's record: what a salvage then makes of the store has no deadline
+// for it.
 func TestSalvageDropsDeadlineOfLostField(t *testing.T) {
 	mem := vfs.NewMem()
 	o := *seam.With(&bitcask.Options{}, seam.Options{NoIndex: true, NoHints: true})

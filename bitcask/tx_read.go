@@ -166,8 +166,8 @@ func (t *Tx) Value(dst []byte, ns int, key, elem string, typ keydir.Type, loc ke
 // maxTogether is after how many bytes Values stops, so that elements, however long, are read in bounded memory.
 const maxTogether = 64 << 10
 
-// Values is Value of several elements of a collection. It appends their values to dst, one after another, and where each
-// ends to ends. It may stop after any but the first.
+// Values is Value of several elements of a collection. It appends their values to dst, one after another, and where
+// each ends to ends. It may stop after any but the first.
 func (t *Tx) Values(dst []byte, ends []int, ns int, key string, elems []string, typ keydir.Type, locs []keydir.Loc) ([]byte, []int, error) {
 	if !t.open {
 		return dst, ends, ErrTxDone

@@ -7,17 +7,18 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// The consumer groups of a stream. In the keydir groups, consumers and pending entries are one collection alongside the stream,
-// whose scores (keydir.GroupsScore) put together what belongs together: the number of entries that are pending for a consumer is a difference of
-// two ranks. In the log each is a record of its own. They live as long as the stream: a tombstone of the key, or a string in
-// its place, takes them away.
+// The consumer groups of a stream. In the keydir groups, consumers and pending entries are one collection alongside the
+// stream, whose scores (keydir.GroupsScore) put together what belongs together: the number of entries that are pending
+// for a consumer is a difference of two ranks. In the log each is a record of its own. They live as long as the stream:
+// a tombstone of the key, or a string in its place, takes them away.
 
 // StreamGroups returns what the groups of the stream at key have; not valid if it has none.
 func (t *Tx) StreamGroups(ns int, key string) (keydir.Collection, error) {
 	return t.alongside(ns, key, keydir.StreamGroups)
 }
 
-// PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as keydir/streamgroups.go has them.
+// PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as
+// keydir/streamgroups.go has them.
 func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -42,8 +43,8 @@ func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
 	return nil
 }
 
-// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It returns how many
-// there were.
+// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It
+// returns how many there were.
 func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {

@@ -32,8 +32,8 @@ func groupsOf(t *testing.T, s *bitcask.Store, key string) (all []string) {
 	return all
 }
 
-// Groups survive reopening from the log, from hints and from the INDEX, and merges; a tombstone of a range takes all that a group or a
-// consumer has, and that of the key everything.
+// Groups survive reopening from the log, from hints and from the INDEX, and merges; a tombstone of a range takes all
+// that a group or a consumer has, and that of the key everything.
 func TestStreamGroups(t *testing.T) {
 	for name, o := range map[string]seam.Options{"log": {NoIndex: true, NoHints: true}, "hints": {NoIndex: true}, "INDEX": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ type stripeClaim struct {
 const defaultYieldEvery = 512
 
 // Yield is called between two steps of a long transaction, each of which takes a microsecond or so. Now and then it
-// lets other transactions use the stripes. What the caller has of the index stays valid but for names within collections that
-// are not Collection.Private.
+// lets other transactions use the stripes. What the caller has of the index stays valid but for names within
+// collections that are not Collection.Private.
 func (t *Tx) Yield() {
 	if t.steps++; t.steps%t.s.yieldEvery() == 0 && t.claimKeys() {
 		t.unlockStripes(t.stripes)
@@ -51,7 +51,8 @@ func (s *Store) yieldEvery() int {
 	return defaultYieldEvery
 }
 
-// Apart runs fn, which does not use the transaction and may take long, and lets other transactions use the stripes meanwhile.
+// Apart runs fn, which does not use the transaction and may take long, and lets other transactions use the stripes
+// meanwhile.
 func (t *Tx) Apart(fn func()) {
 	if !t.open {
 		return

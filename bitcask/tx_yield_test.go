@@ -35,8 +35,8 @@ func inOneStripe(s *bitcask.Store, n int) (keys []string) {
 	return keys
 }
 
-// TestYieldSharesStripes: while a transaction yields, others use its stripes, but not its keys, and what is about all keys of a
-// stripe waits for its end.
+// TestYieldSharesStripes: while a transaction yields, others use its stripes, but not its keys, and what is about all
+// keys of a stripe waits for its end.
 func TestYieldSharesStripes(t *testing.T) {
 	s := open(t, t.TempDir(), yielding(bitcask.Options{}))
 	keys := inOneStripe(s, 3)
@@ -146,8 +146,9 @@ func amount(tx *bitcask.Tx, key string) (int, error) {
 	return strconv.Atoi(string(value))
 }
 
-// TestYieldsAreIsolated moves amounts between keys, which share two stripes, in transactions that yield at each step, commit or
-// roll back, beside merges, an INDEX, scans and transactions on all keys. No one sees a part of a transaction, and nothing is lost.
+// TestYieldsAreIsolated moves amounts between keys, which share two stripes, in transactions that yield at each step,
+// commit or roll back, beside merges, an INDEX, scans and transactions on all keys. No one sees a part of a
+// transaction, and nothing is lost.
 func TestYieldsAreIsolated(t *testing.T) {
 	r := chance.Rand(t)
 	dir := filepath.Join(t.TempDir(), "s")
@@ -232,7 +233,8 @@ func TestYieldsAreIsolated(t *testing.T) {
 	check(t, s)
 }
 
-// move moves an amount from one key to another by way of values that nobody may see, and commits unless it is to be rolled back.
+// move moves an amount from one key to another by way of values that nobody may see, and commits unless it is to be
+// rolled back.
 func move(tx *bitcask.Tx, from, to string, n int, roll bool) error {
 	a, err := amount(tx, from)
 	if err != nil {
@@ -262,8 +264,8 @@ func move(tx *bitcask.Tx, from, to string, n int, roll bool) error {
 	return err
 }
 
-// TestMergeWaitsForClaims: a merge beside a transaction that has released its stripes does not remove what that replaces, for it may
-// be rolled back.
+// TestMergeWaitsForClaims: a merge beside a transaction that has released its stripes does not remove what that
+// replaces, for it may be rolled back.
 func TestMergeWaitsForClaims(t *testing.T) {
 	s := open(t, t.TempDir(), yielding(bitcask.Options{SegmentSize: 4 << 10}))
 	put(t, s, "k", "old")

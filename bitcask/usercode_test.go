@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// TestEndedTransaction: every method of a transaction that has ended fails with ErrTxDone, or does nothing, and its memory is not that of
-// another one.
+// TestEndedTransaction: every method of a transaction that has ended fails with ErrTxDone, or does nothing, and its
+// memory is not that of another one.
 func TestEndedTransaction(t *testing.T) {
 	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
 	must(t, err)
@@ -134,7 +134,8 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		_, err = s.Check(context.Background(), func(bitcask.Finding) { cb() })
 		must(t, err)
 	},
-	// What a store that follows calls, it calls on a goroutine of its own: a panic there ends the process. Others call nothing.
+	// What a store that follows calls, it calls on a goroutine of its own: a panic there ends the process. Others call
+	// nothing.
 	"Store.Follow": func(t *testing.T, s *bitcask.Store, cb func()) {
 		if err := s.Follow(bitcask.Following{Applied: func(*bitcask.Followed) func() { return cb }}); !errors.Is(err, bitcask.ErrNotFollowing) {
 			t.Errorf("following by a writer gives %v", err)
@@ -215,7 +216,8 @@ func TestUserCodePanics(t *testing.T) {
 	}
 }
 
-// TestMergeCallbackFails in each of its calls: the rewrite ends as if it were cancelled, nothing is lost, and another one does it.
+// TestMergeCallbackFails in each of its calls: the rewrite ends as if it were cancelled, nothing is lost, and another
+// one does it.
 func TestMergeCallbackFails(t *testing.T) {
 	for _, goexit := range []bool{false, true} {
 		for after := range 40 {

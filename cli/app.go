@@ -35,8 +35,8 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitStatus(t, app, app.Run(flagsFirst(app, args)))
 }
 
-// exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what there is to say, but what
-// went wrong besides, such as closing a store that was written to, is told here.
+// exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what
+// there is to say, but what went wrong besides, such as closing a store that was written to, is told here.
 func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 	if err == nil {
 		return exitOK

@@ -110,8 +110,8 @@ func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	return e.do(ctx, args, reply)
 }
 
-// try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the command to be run in it.
-// One that may wait is not tried.
+// try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the
+// command to be run in it. One that may wait is not tried.
 func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply)) (refused bool, err error) {
 	if c, ok := lookupCommand(string(args[0])); !ok || c.Flags&command.Blocking == 0 && !listens(args) {
 		var replies []resp.Reply

@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// stave cli is shell and exec for those whose fingers know redis-cli: the same options name the server, and the same ones change what is
-// done with a command. The code is that of the other two.
+// stave cli is shell and exec for those whose fingers know redis-cli: the same options name the server, and the same
+// ones change what is done with a command. The code is that of the other two.
 
 // cliCommand describes stave cli.
 func cliCommand(t *terminal.Streams) *cli.Command {

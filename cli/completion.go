@@ -10,9 +10,10 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// Completion for shells, and the manual page, both made from the list of commands. The scripts for bash, zsh and PowerShell are
-// static: they know the commands and options of the program that wrote them and run nothing while a person types. (Those that come with
-// urfave/cli evaluate the line typed so far.) contrib has all of them; a test compares.
+// Completion for shells, and the manual page, both made from the list of commands. The scripts for bash, zsh and
+// PowerShell are static: they know the commands and options of the program that wrote them and run nothing while a
+// person types. (Those that come with urfave/cli evaluate the line typed so far.) contrib has all of them; a test
+// compares.
 
 // completionShells are the shells in the order of the help.
 var completionShells = []string{"bash", "zsh", "fish", "powershell"}
@@ -66,8 +67,9 @@ The page is in roff, for man. It has what stave help and stave help COMMAND prin
 	}
 }
 
-// flat returns a copy of app whose commands have no sub-commands. The package's help command, which all apps of a process share, is
-// changed when it runs: it becomes a sub-command of its own, so that whatever walks down from it never ends, and has an option more.
+// flat returns a copy of app whose commands have no sub-commands. The package's help command, which all apps of a
+// process share, is changed when it runs: it becomes a sub-command of its own, so that whatever walks down from it
+// never ends, and has an option more.
 func flat(app *cli.App) *cli.App {
 	copied := *app
 	copied.Commands = slices.Clone(app.Commands)

@@ -114,7 +114,8 @@ func connectionNamed(name string) (string, error) {
 	return "", usagef("there is no connection %q: %s has %s", name, u.path, strings.Join(names, ", "))
 }
 
-// begin gives an interactive shell its preferences. A file that cannot be read is a complaint: the shell may be what mends it.
+// begin gives an interactive shell its preferences. A file that cannot be read is a complaint: the shell may be what
+// mends it.
 func (s *session) begin() {
 	u, err := readSettings()
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// What an operator wants to know before trusting a machine with a store: the limits of the process, room on the disk and what a sync
-// costs, the clock, and what an earlier accident has left behind. Each line ends with what to do next. What differs by system is
-// in doctor_unix.go and doctor_other.go.
+// What an operator wants to know before trusting a machine with a store: the limits of the process, room on the disk
+// and what a sync costs, the clock, and what an earlier accident has left behind. Each line ends with what to do next.
+// What differs by system is in doctor_unix.go and doctor_other.go.
 
 // doctorCommand describes stave doctor.
 func doctorCommand(t *terminal.Streams) *cli.Command {
@@ -137,7 +137,8 @@ func examineSync(ctx context.Context, dir string) diagnosis {
 	return judgeSync(median, worst, len(times))
 }
 
-// judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a protected cache.
+// judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a
+// protected cache.
 func judgeSync(median, worst time.Duration, n int) diagnosis {
 	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", humanize.Latency(median), n, humanize.Latency(worst))}
 	switch {

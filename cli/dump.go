@@ -24,7 +24,8 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
-// The records of one file, for who wants to see what is really there. The store is not opened: the file may be the only one that is left.
+// The records of one file, for who wants to see what is really there. The store is not opened: the file may be the only
+// one that is left.
 
 // dumpCommand describes stave dump.
 func dumpCommand(t *terminal.Streams) *cli.Command {

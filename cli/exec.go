@@ -179,8 +179,8 @@ func (s *session) runRepeatedly(ctx context.Context, args [][]byte, n int, pause
 	}
 }
 
-// withoutStore does what needs neither a store nor a server: HELP, and refusing a command that no store would run, so that a slip makes
-// no store.
+// withoutStore does what needs neither a store nor a server: HELP, and refusing a command that no store would run, so
+// that a slip makes no store.
 func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -196,8 +196,9 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 	return done, failed(exitCommand, err)
 }
 
-// withoutNewStore runs a command that would make a store, in memory: one that is refused, or has nothing to store, makes none. A command
-// that is to store something is not done by that, whatever its reply, nor is one that is to run several times and was not refused.
+// withoutNewStore runs a command that would make a store, in memory: one that is refused, or has nothing to store,
+// makes none. A command that is to store something is not done by that, whatever its reply, nor is one that is to run
+// several times and was not refused.
 func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, args [][]byte, repeat int) (done bool, err error) {
 	if holds, err := holdsStore(o.dir); holds || err != nil {
 		return false, err

@@ -100,8 +100,8 @@ func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (
 	return failed(statusOf(err), err)
 }
 
-// many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store one after another, until reply
-// returns false.
+// many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store
+// one after another, until reply returns false.
 func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i int, r resp.Reply) bool) error {
 	r, isRemote := s.backend.(*remote.Conn)
 	if !isRemote {

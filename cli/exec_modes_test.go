@@ -27,8 +27,8 @@ func piped(t *testing.T, s *session, in io.Reader, keepGoing bool) (stdout, stde
 	return out.String(), complaints.String(), err
 }
 
-// Commands as clients send them and as lines, of any bytes and split anywhere, reach a store and a server alike; a byte in an error is the one at which the
-// command begins.
+// Commands as clients send them and as lines, of any bytes and split anywhere, reach a store and a server alike; a byte
+// in an error is the one at which the command begins.
 func TestPipeInput(t *testing.T) {
 	random := chance.Rand(t)
 	var input []byte

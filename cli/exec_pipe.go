@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Mass insertion: commands from the standard input, as clients send them or one a line, and of their replies only the errors. Unlike redis-cli's
-// this one says which command failed, at which byte, and why.
+// Mass insertion: commands from the standard input, as clients send them or one a line, and of their replies only the
+// errors. Unlike redis-cli's this one says which command failed, at which byte, and why.
 
 // A pipeRun is a --pipe under way.
 type pipeRun struct {
@@ -27,8 +27,9 @@ type pipeRun struct {
 	stop      error // the error that ends it
 }
 
-// runPipe runs commands until the end of the input. The first error ends it, with status 1, unless keepGoing is set; a server has been sent a
-// few more by then, and runs them. A command that has no known end ends it at once. The last line says how many replies and errors there were, as redis-cli's does.
+// runPipe runs commands until the end of the input. The first error ends it, with status 1, unless keepGoing is set; a
+// server has been sent a few more by then, and runs them. A command that has no known end ends it at once. The last
+// line says how many replies and errors there were, as redis-cli's does.
 func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) error {
 	reading, done := context.WithCancel(ctx)
 	defer done()

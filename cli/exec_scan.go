@@ -15,13 +15,14 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// What looks at all keys of a namespace: --scan, --bigkeys, --memkeys and --keystats. SCAN finds the keys, which works on any server and
-// stops nobody; of a store in a directory, stave inspect tells more.
+// What looks at all keys of a namespace: --scan, --bigkeys, --memkeys and --keystats. SCAN finds the keys, which works
+// on any server and stops nobody; of a store in a directory, stave inspect tells more.
 
 // scanCount is how many keys a page of a scan has, or about so.
 const scanCount = 1000
 
-// eachPage calls visit with the names of the keys that the options ask for, a page at a time. A key may come more than once, as SCAN has it.
+// eachPage calls visit with the names of the keys that the options ask for, a page at a time. A key may come more than
+// once, as SCAN has it.
 func (s *session) eachPage(ctx context.Context, c *cli.Context, visit func(keys []resp.Reply) error) error {
 	cursor := "0"
 	for {
@@ -120,7 +121,8 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	return err
 }
 
-// reportPage asks for the types of keys, and then for how long or large they are. A key that has gone meanwhile is left out.
+// reportPage asks for the types of keys, and then for how long or large they are. A key that has gone meanwhile is left
+// out.
 func (s *session) reportPage(ctx context.Context, report *keysReport, keys []resp.Reply) error {
 	found := make([]keyReport, len(keys))
 	commands := make([][][]byte, len(keys))

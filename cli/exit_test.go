@@ -11,7 +11,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// An interrupt has a status of its own and no text, but what went wrong besides is told: a store that did not close may lack what was written.
+// An interrupt has a status of its own and no text, but what went wrong besides is told: a store that did not close may
+// lack what was written.
 func TestErrorsBesideAnInterrupt(t *testing.T) {
 	canceled := failed(exitCommand, fmt.Errorf("merge: %w", context.Canceled))
 	notClosed := fmt.Errorf("close: %w", fs.ErrClosed)

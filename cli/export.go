@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/redisfile"
 )
 
-// An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading only, which
-// pins it to one moment, also while a server writes to it.
+// An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading
+// only, which pins it to one moment, also while a server writes to it.
 
 // exportCommand describes stave export.
 func exportCommand(t *terminal.Streams) *cli.Command {

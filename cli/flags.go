@@ -100,7 +100,8 @@ func storeFlags() []cli.Flag {
 	}, sessionFlags(), []cli.Flag{syncFlag("interval")})
 }
 
-// sessionFlags are those of storeFlags that do not name a store, but for a URL and a connection, or are about servers alone.
+// sessionFlags are those of storeFlags that do not name a store, but for a URL and a connection, or are about servers
+// alone.
 func sessionFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "url", Aliases: []string{"u"}, Usage: "talk to the server at `URL`: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB], rediss:// with TLS, or unix:///PATH"},
@@ -217,7 +218,8 @@ func (o *storeOptions) takeTarget(c *cli.Context) error {
 	return o.takeURL(c, target)
 }
 
-// takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without it.
+// takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without
+// it.
 func (o *storeOptions) takeURL(c *cli.Context, target string) error {
 	r, database, err := remote.ParseURL(target, serverPassword())
 	if err != nil {

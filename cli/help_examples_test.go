@@ -18,8 +18,9 @@ import (
 	"github.com/stavedb/stave/internal/test/redisserver"
 )
 
-// TestHelpExamples runs the examples of the help of every sub-command, as they stand there but for exampleNames, with a shell, in a
-// directory that has what they use. The examples of one command run one after another in one directory. A command without an example fails.
+// TestHelpExamples runs the examples of the help of every sub-command, as they stand there but for exampleNames, with a
+// shell, in a directory that has what they use. The examples of one command run one after another in one directory. A
+// command without an example fails.
 func TestHelpExamples(t *testing.T) {
 	x := newExampleMachine(t)
 	commands := helpCommands(t)
@@ -40,8 +41,8 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// exampleNames are the names in examples that cannot be what they are on every machine. REDIS and SERVER are the addresses of a
-// redis-server and of a stave serve, FREE is one at which nothing listens.
+// exampleNames are the names in examples that cannot be what they are on every machine. REDIS and SERVER are the
+// addresses of a redis-server and of a stave serve, FREE is one at which nothing listens.
 var exampleNames = []struct{ command, from, to string }{
 	{"", "/mnt/", "mnt/"},
 	{"", "/var/lib/", "var/"},
@@ -65,8 +66,8 @@ var exampleBefore = map[string]string{
 	"serve":   "cat stave.conf >> settings && mv settings stave.conf",
 }
 
-// exampleForever are the examples that go on until they are interrupted: by what they begin, what they print when they work, and
-// their status after Ctrl-C.
+// exampleForever are the examples that go on until they are interrupted: by what they begin, what they print when they
+// work, and their status after Ctrl-C.
 var exampleForever = []struct {
 	begin, prints string
 	status        int
@@ -92,8 +93,8 @@ func helpCommands(t *testing.T) (names []string) {
 	return names
 }
 
-// helpExamples are the lines of a command's help that are set in and name the program. A line that is set in and is neither an example
-// nor data is an error, for it may be an example with a mistake.
+// helpExamples are the lines of a command's help that are set in and name the program. A line that is set in and is
+// neither an example nor data is an error, for it may be an example with a mistake.
 func helpExamples(t *testing.T, command string) (examples []string) {
 	t.Helper()
 	text, stderr, status := run("", command, "--help")
@@ -256,7 +257,8 @@ func (x *exampleMachine) run(t *testing.T, dir, command, example string) {
 	}
 }
 
-// redis makes sure that the examples of a command have a redis-server of their own. What reads it finds the keys of the sample.
+// redis makes sure that the examples of a command have a redis-server of their own. What reads it finds the keys of the
+// sample.
 func (x *exampleMachine) redis(t *testing.T, command string) bool {
 	t.Helper()
 	_, err := exec.LookPath("redis-server")

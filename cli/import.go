@@ -119,8 +119,8 @@ func csvFlags() []cli.Flag {
 	}
 }
 
-// runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt name makes no
-// store.
+// runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt
+// name makes no store.
 func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -167,7 +167,8 @@ func importError(err error) error {
 	return failed(statusOf(err), err)
 }
 
-// tableOf reads the header of a table, and checks the options that say what the file is. The table is nil if the file is none.
+// tableOf reads the header of a table, and checks the options that say what the file is. The table is nil if the file
+// is none.
 func tableOf(c *cli.Context, in *input) (*fileimport.Table, error) {
 	separator := []rune(strings.ReplaceAll(c.String("separator"), "tab", "\t"))
 	o := fileimport.TableOptions{Key: c.String("key-template"), Type: c.String("type"), Value: c.String("value"), Score: c.String("score")}
@@ -201,7 +202,8 @@ func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.
 	}, bar
 }
 
-// An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import ends early.
+// An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import
+// ends early.
 type input struct {
 	*fileimport.Source
 	size    int64 // in bytes; 0: unknown

@@ -88,8 +88,9 @@ func stave(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// TestRedisAndBack takes the keys of a running redis-server into a store and brings them to another one: the digest of all keys, values and
-// deadlines is the same, and a comparison key by key finds no difference, and finds one that is made.
+// TestRedisAndBack takes the keys of a running redis-server into a store and brings them to another one: the digest of
+// all keys, values and deadlines is the same, and a comparison key by key finds no difference, and finds one that is
+// made.
 func TestRedisAndBack(t *testing.T) {
 	first, ask := startRedis(t)
 	second, askSecond := startRedis(t)
@@ -265,8 +266,8 @@ func TestRedisImportGoesOn(t *testing.T) {
 	}
 }
 
-// Libraries of functions go with the keys both ways, unless keys are chosen, and --verify compares them; it also names the keys that only
-// the store has.
+// Libraries of functions go with the keys both ways, unless keys are chosen, and --verify compares them; it also names
+// the keys that only the store has.
 func TestRedisLibrariesAndStrangers(t *testing.T) {
 	from, ask := startRedis(t)
 	to, askSecond := startRedis(t)

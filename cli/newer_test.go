@@ -45,7 +45,8 @@ func TestNewerVersions(t *testing.T) {
 	}
 }
 
-// dump shows what it knows of them, says the same at the end of the file that is concerned, and takes nothing for damage.
+// dump shows what it knows of them, says the same at the end of the file that is concerned, and takes nothing for
+// damage.
 func TestDumpOfNewerVersions(t *testing.T) {
 	files, err := filepath.Glob("../bitcask/testdata/newer-*/*")
 	if err != nil || len(files) == 0 {

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestTailIntoHead: a reader of stave tail that has seen enough ends it, by SIGPIPE as other programs, and without a word.
+// TestTailIntoHead: a reader of stave tail that has seen enough ends it, by SIGPIPE as other programs, and without a
+// word.
 func TestTailIntoHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	// More than the pipe holds, and the buffers of both sides.

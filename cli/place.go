@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// placeOutside returns where a new store is to be made: where out leads, if that is a symbolic link, so that it is made, and renamed, on the
-// disk that the link names. It is an error of the command line if that is within one of the directories, which are to stay as they are.
+// placeOutside returns where a new store is to be made: where out leads, if that is a symbolic link, so that it is
+// made, and renamed, on the disk that the link names. It is an error of the command line if that is within one of the
+// directories, which are to stay as they are.
 func placeOutside(out string, dirs ...string) (string, error) {
 	for _, dir := range dirs {
 		if inside(out, dir) {

@@ -121,8 +121,8 @@ func TestInterruptedImport(t *testing.T) {
 	want(t, "1\n", "", 0, "", "exec", "--dir", dir, "GET", "a")
 }
 
-// TestScriptOutput: replies are shown before the script waits for more input, whatever its last line is, and an output that cannot
-// be written is an error.
+// TestScriptOutput: replies are shown before the script waits for more input, whatever its last line is, and an output
+// that cannot be written is an error.
 func TestScriptOutput(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestProgressAndCtrlC runs the commands that read a whole store on a terminal: they show how far they are, and at Ctrl-C they end with
-// status 130 and a sentence, and leave nothing that looks like a result. A store that is read before anything is shown is made larger.
+// TestProgressAndCtrlC runs the commands that read a whole store on a terminal: they show how far they are, and at
+// Ctrl-C they end with status 130 and a sentence, and leave nothing that looks like a result. A store that is read
+// before anything is shown is made larger.
 func TestProgressAndCtrlC(t *testing.T) {
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "data"), filepath.Join(dir, "out")
@@ -85,7 +86,8 @@ func TestProgressAndCtrlC(t *testing.T) {
 	}
 }
 
-// TestBackupShowsHowFar: a backup that takes long, here because its archive is read slowly, shows how much of it is done.
+// TestBackupShowsHowFar: a backup that takes long, here because its archive is read slowly, shows how much of it is
+// done.
 func TestBackupShowsHowFar(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	store, err := db.Open(data, nil)
@@ -127,7 +129,8 @@ func TestBackupShowsHowFar(t *testing.T) {
 	}
 }
 
-// interruptedAt runs a command on a terminal and interrupts it when it shows a bar. It reports whether that was before the command ended.
+// interruptedAt runs a command on a terminal and interrupts it when it shows a bar. It reports whether that was before
+// the command ended.
 func interruptedAt(t *testing.T, bar string, args ...string) bool {
 	t.Helper()
 	s := converse(t, nil, args...)

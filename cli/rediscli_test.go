@@ -30,8 +30,8 @@ var shapes = [][]string{
 	{"nonsense", "a"}, {"GET"}, {"INCR", "k"}, {"LPUSH", "k", "x"}, {"SET", "k", "v", "EX", "0"}, {"CLIENT", "nope"}, {"ZADD", "z", "nan", "m"}, {"SELECT", "99"}, {"FLUSHDB"}, {"DBSIZE"},
 }
 
-// TestOutputOfRedisCLI compares what redis-cli and stave exec print for the same commands, bare and with types, in both protocols.
-// Errors stand elsewhere here, on the standard error, with the same words.
+// TestOutputOfRedisCLI compares what redis-cli and stave exec print for the same commands, bare and with types, in both
+// protocols. Errors stand elsewhere here, on the standard error, with the same words.
 func TestOutputOfRedisCLI(t *testing.T) {
 	client, err := exec.LookPath("redis-cli")
 	if err != nil {

@@ -50,8 +50,8 @@ func rewrite(t *testing.T, path string, change func(b []byte) []byte) {
 	}
 }
 
-// Every command that opens a store for writing reports what recovery has truncated, and where it is now; check lists it,
-// repair reads it.
+// Every command that opens a store for writing reports what recovery has truncated, and where it is now; check lists
+// it, repair reads it.
 func TestTruncatedIsTold(t *testing.T) {
 	for _, command := range []string{"exec --dir DIR DEL none", "shell --dir DIR", "merge DIR --quiet", "import --dir DIR -"} {
 		dir := killedCopy(t)
@@ -74,8 +74,8 @@ func TestTruncatedIsTold(t *testing.T) {
 	}
 }
 
-// One flipped bit in the log or the manifest of a killed store is damage to every command; none of them makes it worse, and a
-// repair has all the rest.
+// One flipped bit in the log or the manifest of a killed store is damage to every command; none of them makes it worse,
+// and a repair has all the rest.
 func TestFlippedBitIsDamage(t *testing.T) {
 	for file, lost := range map[string]string{"000000001.data": "lost 1", "MANIFEST": "lost 0"} {
 		dir := killedCopy(t)

@@ -117,7 +117,8 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	return nil
 }
 
-// maybeNew fails unless a directory may be made, under a partial name at first: what is not whole never has the name that was asked for.
+// maybeNew fails unless a directory may be made, under a partial name at first: what is not whole never has the name
+// that was asked for.
 func maybeNew(dir, partial string) error {
 	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
 		return fmt.Errorf("%s: %w", dir, bitcask.ErrNotEmpty)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRepairThatFails: what a repair that fails leaves behind is in the error, by the path that was given, with what to do.
+// TestRepairThatFails: what a repair that fails leaves behind is in the error, by the path that was given, with what to
+// do.
 func TestRepairThatFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want(t, "OK\n", "", 0, "", "exec", "--dir", "store", "SET", "key", strings.Repeat("v", 100_000))

@@ -16,8 +16,9 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// A restore is a backup of a backup, after a check of all of it: what is damaged is not brought into use, and the backup stays as it is for
-// the next time. It is never made over a store: the damaged one may be the only one that has what the backup has not.
+// A restore is a backup of a backup, after a check of all of it: what is damaged is not brought into use, and the
+// backup stays as it is for the next time. It is never made over a store: the damaged one may be the only one that has
+// what the backup has not.
 
 // restoreCommand describes stave restore.
 func restoreCommand(t *terminal.Streams) *cli.Command {

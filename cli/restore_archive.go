@@ -17,8 +17,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// An archive is written to a directory of another name first, checked there like any backup, and gets its name when all of it is intact and on
-// disk. So nothing of a damaged archive is left, and one on the standard input, which cannot be read twice, is read once.
+// An archive is written to a directory of another name first, checked there like any backup, and gets its name when all
+// of it is intact and on disk. So nothing of a damaged archive is left, and one on the standard input, which cannot be
+// read twice, is read once.
 
 // compressions are the first bytes of archives that must go through another program first.
 var compressions = []struct{ magic, program string }{{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ", "xz"}}

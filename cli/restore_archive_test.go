@@ -35,7 +35,8 @@ func archiveOf(t *testing.T) []byte {
 	return archive.Bytes()
 }
 
-// restoreFrom restores an archive in an empty directory. It fails the test if there is a new store after an error, or anything else after the restore.
+// restoreFrom restores an archive in an empty directory. It fails the test if there is a new store after an error, or
+// anything else after the restore.
 func restoreFrom(t *testing.T, archive []byte, place string) error {
 	t.Helper()
 	out := filepath.Join(place, "new")
@@ -62,7 +63,8 @@ func restoreFrom(t *testing.T, archive []byte, place string) error {
 	return err
 }
 
-// TestRestoreOfADamagedArchive: an archive with a changed byte, or cut off, gives the store that was saved, or an error and nothing.
+// TestRestoreOfADamagedArchive: an archive with a changed byte, or cut off, gives the store that was saved, or an error
+// and nothing.
 func TestRestoreOfADamagedArchive(t *testing.T) {
 	archive, place := archiveOf(t), t.TempDir()
 	if err := restoreFrom(t, archive, place); err != nil {

@@ -15,9 +15,9 @@ import (
 // at the first error, as a shell with "set -e" does: what follows was written
 // for a store in which the line before had succeeded.
 
-// runScript runs the commands that stand on stdin, one a line. It stops at the first error unless
-// keepGoing is set; either way an error means status 1. A broken connection, or a store that cannot be made, ends the script also
-// with keepGoing: nothing would answer the rest.
+// runScript runs the commands that stand on stdin, one a line. It stops at the first error unless keepGoing is set;
+// either way an error means status 1. A broken connection, or a store that cannot be made, ends the script also with
+// keepGoing: nothing would answer the rest.
 //
 // Replies are flushed before it waits for a line, so a program that sends one line and reads one
 // reply through pipes is never stuck, and a file of a million lines is not a million writes. They

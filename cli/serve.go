@@ -23,7 +23,8 @@ import (
 // The server's process: its options, its one line on the standard output once clients can connect
 // (which a supervisor or a test waits for), and its end. Package server does the rest.
 
-// serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of a process.
+// serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of
+// a process.
 func serveCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
@@ -174,8 +175,9 @@ func closeAll(err error, listeners []net.Listener) error {
 	return err
 }
 
-// serveAll serves all listeners, and web by HTTP, until ctx ends, or one of them does: then the others end too. Meanwhile it
-// reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it does not need any more.
+// serveAll serves all listeners, and web by HTTP, until ctx ends, or one of them does: then the others end too.
+// Meanwhile it reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it
+// does not need any more.
 func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.Listener, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup

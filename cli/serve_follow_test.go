@@ -100,8 +100,8 @@ func files(t *testing.T, dir string) map[string][32]byte {
 	return sums
 }
 
-// TestServeFollow: a server that follows shows what another process writes, through the death of either, and changes nothing in the
-// directory.
+// TestServeFollow: a server that follows shows what another process writes, through the death of either, and changes
+// nothing in the directory.
 func TestServeFollow(t *testing.T) {
 	dir, sockets := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(sockets, name) }

@@ -11,7 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Where serve listens. Addresses are judged before the store is opened: one that is refused must not look served for a moment.
+// Where serve listens. Addresses are judged before the store is opened: one that is refused must not look served for a
+// moment.
 
 // listening is what the settings say about it.
 type listening struct {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// The Go runtime lets the heap grow to twice what is live before it collects, and after a collection keeps a tenth more than the
-// next one will start at. An index that has just been loaded leaves a server idle with half as much memory again as it
-// needs, for good: nothing grows any more. So a server that has become quiet collects once, and gives back what is free.
+// The Go runtime lets the heap grow to twice what is live before it collects, and after a collection keeps a tenth more
+// than the next one will start at. An index that has just been loaded leaves a server idle with half as much memory
+// again as it needs, for good: nothing grows any more. So a server that has become quiet collects once, and gives back
+// what is free.
 
 const (
 	// releaseEvery is how long a server must have been quiet.
@@ -39,7 +40,8 @@ func readHeap() (h heapState) {
 	return h
 }
 
-// isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be given back.
+// isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be
+// given back.
 func (h heapState) isWorthReleasing(before heapState) bool {
 	surplus := h.objects - min(h.objects, h.live) + h.free
 	return h.allocated-before.allocated <= h.live/32 && surplus >= max(leastReleased, h.live/8)

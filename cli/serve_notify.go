@@ -8,7 +8,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// systemd: a unit of Type=notify is started when the server says so, on the socket that $NOTIFY_SOCKET names. Without it nothing is said.
+// systemd: a unit of Type=notify is started when the server says so, on the socket that $NOTIFY_SOCKET names. Without
+// it nothing is said.
 
 // tellSupervisor says that clients can connect, and, when ctx ends, that the server is ending.
 func tellSupervisor(ctx context.Context, logger *slog.Logger) {

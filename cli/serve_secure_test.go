@@ -107,7 +107,8 @@ func TestServeOverTLS(t *testing.T) {
 	stop()
 }
 
-// TestServeWatchesCertificates: a certificate that is replaced, as a program that renews it does, is used by the next connection.
+// TestServeWatchesCertificates: a certificate that is replaced, as a program that renews it does, is used by the next
+// connection.
 func TestServeWatchesCertificates(t *testing.T) {
 	certFile, keyFile := certificate(t)
 	addr := freePort(t)
@@ -140,8 +141,8 @@ func TestServeWatchesCertificates(t *testing.T) {
 	}
 }
 
-// freePort returns an address that nobody listens on. Systems choose ports from 32768 on for those who do not care, so that no other
-// process takes this one meanwhile.
+// freePort returns an address that nobody listens on. Systems choose ports from 32768 on for those who do not care, so
+// that no other process takes this one meanwhile.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for i := range 100 {

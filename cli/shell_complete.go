@@ -87,8 +87,8 @@ func typeOfKeys(c *command.Command) string {
 	return ""
 }
 
-// completeElement lists the fields of a hash, or the members of a set or sorted set, that begin with the last word, where the command takes one and the
-// key before it is there.
+// completeElement lists the fields of a hash, or the members of a set or sorted set, that begin with the last word,
+// where the command takes one and the key before it is there.
 func (s *session) completeElement(c *command.Command, line string, words []string) (found []candidate) {
 	scan, step, group := "", 2, "members"
 	switch c.Group {
@@ -131,8 +131,8 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 // byValue orders what a scan finds, in an order that differs from store to store.
 func byValue(a, b candidate) int { return strings.Compare(a.value, b.value) }
 
-// mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question would be queued. Replacing a word
-// in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
+// mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question
+// would be queued. Replacing a word in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
 func (s *session) mayComplete(line, prefix string) bool {
 	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix)
 }
@@ -239,8 +239,9 @@ func isKeyPosition(c *command.Command, words []string) bool {
 	return false
 }
 
-// completeKey lists keys of the store that begin with prefix, those of a type if one is given. It uses SCAN, so that it works on
-// servers too and blocks no client, and gives up after maxKeyScans pages. A server from before SCAN had TYPE is asked without.
+// completeKey lists keys of the store that begin with prefix, those of a type if one is given. It uses SCAN, so that it
+// works on servers too and blocks no client, and gives up after maxKeyScans pages. A server from before SCAN had TYPE
+// is asked without.
 func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	if !s.mayComplete(line, prefix) {
 		return nil

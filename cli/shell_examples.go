@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// The examples of HELP are sessions with an empty store, each for one or more commands: "# GET SET", then "> " before what is typed, and
-// what is printed. A test runs them.
+// The examples of HELP are sessions with an empty store, each for one or more commands: "# GET SET", then "> " before
+// what is typed, and what is printed. A test runs them.
 
 //go:embed examples.txt
 var examplesText string

@@ -19,7 +19,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// TestExamplesOfHelp: the examples of HELP print what they say, and each command that works on data has one. -update writes what they print.
+// TestExamplesOfHelp: the examples of HELP print what they say, and each command that works on data has one. -update
+// writes what they print.
 func TestExamplesOfHelp(t *testing.T) {
 	var got []string
 	examples() // not within a bubble
@@ -53,7 +54,8 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 }
 
-// emptyStore makes an empty store that has the seed of one of an earlier version: sets, hashes and keys have the same order each time.
+// emptyStore makes an empty store that has the seed of one of an earlier version: sets, hashes and keys have the same
+// order each time.
 func emptyStore(t *testing.T, fs *vfs.Mem) {
 	const golden = "../db/testdata/golden-v1/store"
 	files, err := os.ReadDir(golden)

@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// What the interactive shell does around commands: it asks before those that remove everything, sends replies to other programs, and
-// shows a key at a glance.
+// What the interactive shell does around commands: it asks before those that remove everything, sends replies to other
+// programs, and shows a key at a glance.
 
 // destroys says what a command would do that nobody wants by mistake; "" for most.
 func destroys(args [][]byte) string {
@@ -47,8 +47,8 @@ func destroys(args [][]byte) string {
 	return ""
 }
 
-// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked. What it does is no part of the prompt, which must be
-// narrower than the screen.
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked. What it does is
+// no part of the prompt, which must be narrower than the screen.
 func (s *session) confirmed(args [][]byte) bool {
 	what := destroys(args)
 	if what == "" || s.editor == nil || s.inMulti {
@@ -70,8 +70,8 @@ func systemCommand(ctx context.Context, line string) *exec.Cmd {
 	return exec.CommandContext(ctx, "/bin/sh", "-c", line)
 }
 
-// pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns is called. That waits for
-// the program, which may end before it has read everything.
+// pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns
+// is called. That waits for the program, which may end before it has read everything.
 func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	program := systemCommand(ctx, command)
 	program.Stdout, program.Stderr = s.Out, s.Err
@@ -125,7 +125,8 @@ var peekCommands = map[string]struct {
 	"stream": {"element", []string{"XLEN", ""}, []string{"XREVRANGE", "", "+", "-", "COUNT", strconv.Itoa(peekElements)}},
 }
 
-// peek shows what a key is: its type, encoding, length and time to live on one line, and then its beginning. It reads no more than it shows.
+// peek shows what a key is: its type, encoding, length and time to live on one line, and then its beginning. It reads
+// no more than it shows.
 func (s *session) peek(ctx context.Context, key string) {
 	if s.inMulti {
 		fmt.Fprintln(s.Out, "PEEK cannot look within MULTI")

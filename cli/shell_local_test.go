@@ -34,7 +34,8 @@ func TestSplitPipe(t *testing.T) {
 	}
 }
 
-// TestPipe: a program reads replies as programs want them, may end early, and may fail; afterwards the shell prints as before.
+// TestPipe: a program reads replies as programs want them, may end early, and may fail; afterwards the shell prints as
+// before.
 func TestPipe(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no shell")

@@ -29,7 +29,8 @@ import (
 // A lineEditor reads lines that a person types: readline on a capable
 // terminal, a plain reader on a dumb one.
 type lineEditor interface {
-	// readLine returns io.EOF for Ctrl-D and errInterrupted for Ctrl-C. A line that answers s.question is not kept in the history.
+	// readLine returns io.EOF for Ctrl-D and errInterrupted for Ctrl-C. A line that answers s.question is not kept in
+	// the history.
 	readLine() (string, error)
 }
 

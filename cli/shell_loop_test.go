@@ -77,7 +77,8 @@ store[3]> `
 	}
 }
 
-// TestPreferencesOfAFile: the shell begins with what the file of settings has for :set, and says what is wrong with that file.
+// TestPreferencesOfAFile: the shell begins with what the file of settings has for :set, and says what is wrong with
+// that file.
 func TestPreferencesOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	t.Setenv("STAVE_CLIENT_CONFIG", path)

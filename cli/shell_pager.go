@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
-// A reply that is longer than the screen goes to a pager. It has the terminal until it ends, and Ctrl-C is a key of its own.
+// A reply that is longer than the screen goes to a pager. It has the terminal until it ends, and Ctrl-C is a key of its
+// own.
 
-// defaultPager is the command line that $STAVE_PAGER or $PAGER names, or less if it is there; "" for none. An empty variable means none.
+// defaultPager is the command line that $STAVE_PAGER or $PAGER names, or less if it is there; "" for none. An empty
+// variable means none.
 func defaultPager() string {
 	for _, name := range []string{"STAVE_PAGER", "PAGER"} {
 		if command, set := os.LookupEnv(name); set {
@@ -25,8 +27,9 @@ func defaultPager() string {
 	return "less"
 }
 
-// paged says whether the replies to a command are collected, and shown when all have come: not those that come one after another until Ctrl-C, and
-// not those that a program reads. Without a command it is about text of the shell itself.
+// paged says whether the replies to a command are collected, and shown when all have come: not those that come one
+// after another until Ctrl-C, and not those that a program reads. Without a command it is about text of the shell
+// itself.
 func (s *session) paged(args [][]byte) bool {
 	_, isFile := s.Out.(*os.File)
 	return s.pager != "" && s.editor != nil && s.OutTTY && isFile && !s.Dumb() && (len(args) == 0 || !listens(args))
@@ -40,7 +43,8 @@ func (s *session) page(text []byte) {
 	s.Out.Write(text)
 }
 
-// isLong says whether a text has more lines than the screen shows with a prompt below them. Characters of several bytes count as so many.
+// isLong says whether a text has more lines than the screen shows with a prompt below them. Characters of several bytes
+// count as so many.
 func (s *session) isLong(text []byte) bool {
 	left, width := s.Height()-1, s.Width()
 	if left <= 0 {
@@ -54,8 +58,8 @@ func (s *session) isLong(text []byte) bool {
 	return false
 }
 
-// runPager shows a text by the pager, and returns false if that could not be started. less ends by itself if the text fits the screen, lets colours through, and
-// leaves the text on the screen, unless $LESS says otherwise.
+// runPager shows a text by the pager, and returns false if that could not be started. less ends by itself if the text
+// fits the screen, lets colours through, and leaves the text on the screen, unless $LESS says otherwise.
 func (s *session) runPager(text []byte) bool {
 	// The pager's Ctrl-C reaches this process too, where it must do nothing.
 	interrupts := make(chan os.Signal, 1)

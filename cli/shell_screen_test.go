@@ -16,7 +16,8 @@ import (
 	"github.com/stavedb/stave/internal/test/golden"
 )
 
-// TestScreens runs testdata/screens/*.txt, conversations with the shell on a terminal, and compares what can be seen. A file reads:
+// TestScreens runs testdata/screens/*.txt, conversations with the shell on a terminal, and compares what can be seen. A
+// file reads:
 //
 //	# a comment
 //	SET greeting hi             a command that is run before
@@ -94,8 +95,8 @@ func runScreens(t *testing.T, file string, lines []string) []byte {
 	return got.Bytes()
 }
 
-// storeOfFixedOrder makes a store and runs commands in it. The order of its hashes, sets and keys follows from its seed, which is that
-// of a store of an earlier version.
+// storeOfFixedOrder makes a store and runs commands in it. The order of its hashes, sets and keys follows from its
+// seed, which is that of a store of an earlier version.
 func storeOfFixedOrder(t *testing.T, dir, commands string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS("../db/testdata/golden-v1/store")); err != nil {
@@ -109,7 +110,8 @@ func storeOfFixedOrder(t *testing.T, dir, commands string) {
 	}
 }
 
-// waitFor waits until the screen is the wanted one, and returns it. With -update it is the one that has been there for half a second.
+// waitFor waits until the screen is the wanted one, and returns it. With -update it is the one that has been there for
+// half a second.
 func (s *conversation) waitFor(where, want string) string {
 	s.t.Helper()
 	got, since := "", time.Now()

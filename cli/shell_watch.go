@@ -13,7 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// :watch runs a command again and again, and shows the reply in the place of the one before, until Ctrl-C. WATCH without the colon is Redis's.
+// :watch runs a command again and again, and shows the reply in the place of the one before, until Ctrl-C. WATCH
+// without the colon is Redis's.
 
 // watchEvery is the time between two runs if none is given.
 const watchEvery = 2 * time.Second

@@ -68,7 +68,8 @@ func runStats(t *terminal.Streams, dir string, asJSON bool) (err error) {
 	return failed(exitCommand, printStats(t.Out, store))
 }
 
-// watchStats prints the figures of a store that it follows, count times or until it is interrupted. JSON has one object a line.
+// watchStats prints the figures of a store that it follows, count times or until it is interrupted. JSON has one object
+// a line.
 func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duration, count int) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()

@@ -19,8 +19,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// The commits of a store as lines of JSON, for programs that keep something else in step with it. What a line shows is on the disk, so no line
-// is ever taken back; package feed says how that is known. Nothing here knows of a server: the directory is read.
+// The commits of a store as lines of JSON, for programs that keep something else in step with it. What a line shows is
+// on the disk, so no line is ever taken back; package feed says how that is known. Nothing here knows of a server: the
+// directory is read.
 
 // tailCommand describes stave tail.
 func tailCommand(t *terminal.Streams) *cli.Command {
@@ -292,7 +293,8 @@ func appendElement(dst []byte, ch *feed.Change) []byte {
 	return dst
 }
 
-// appendMember appends a member of an object, as package jsonl has those of a key: bytes that are not UTF-8 are in base64.
+// appendMember appends a member of an object, as package jsonl has those of a key: bytes that are not UTF-8 are in
+// base64.
 func appendMember(dst []byte, name string, value []byte) []byte {
 	dst = append(append(dst, '"'), name...)
 	if utf8.Valid(value) {

@@ -17,8 +17,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestTailFollow: tail --follow shows the commits of a writer that has the store open, soon after they are on the disk and next to a
-// rotation, and Ctrl-C ends it with status 0.
+// TestTailFollow: tail --follow shows the commits of a writer that has the store open, soon after they are on the disk
+// and next to a rotation, and Ctrl-C ends it with status 0.
 func TestTailFollow(t *testing.T) {
 	dir := t.TempDir()
 	w, err := db.Open(dir, &db.Options{SegmentSize: 1 << 10, SyncEvery: 5 * time.Millisecond, NoMerge: true})
@@ -64,8 +64,8 @@ func TestTailFollow(t *testing.T) {
 	}
 }
 
-// TestTailOfAReplacedStore: when a copy of the store takes its place, tail --follow ends with status 1, as where commits are not there any
-// more, and says what to do.
+// TestTailOfAReplacedStore: when a copy of the store takes its place, tail --follow ends with status 1, as where
+// commits are not there any more, and says what to do.
 func TestTailOfAReplacedStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want(t, "OK\n", "", 0, "", "exec", "--dir", "store", "SET", "k", "v")

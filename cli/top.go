@@ -18,8 +18,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower. It needs no
-// more of a server than INFO, so it works with Redis, whose figures lack the part about segments.
+// A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower.
+// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments.
 
 // topCommand describes stave top.
 func topCommand(t *terminal.Streams) *cli.Command {

@@ -44,8 +44,8 @@ func packages(t *testing.T) (commands string, n int) {
 	return out.String(), n
 }
 
-// TestTour runs every sub-command once, on a real package database: in by a script, through RDB, AOF and JSON lines to other stores, all of which
-// hold the same. A command that is not on the tour fails it.
+// TestTour runs every sub-command once, on a real package database: in by a script, through RDB, AOF and JSON lines to
+// other stores, all of which hold the same. A command that is not on the tour fails it.
 func TestTour(t *testing.T) {
 	script, n := packages(t)
 	if n < 50 {

@@ -16,9 +16,9 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// What a newer program would change about a store. So far there is one version of segments and manifests, so nothing that holds data ever
-// has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an older version is not
-// read, or read as it is, and written anew.
+// What a newer program would change about a store. So far there is one version of segments and manifests, so nothing
+// that holds data ever has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an
+// older version is not read, or read as it is, and written anew.
 
 // upgradeCommand describes stave upgrade.
 func upgradeCommand(t *terminal.Streams) *cli.Command {

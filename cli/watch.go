@@ -30,8 +30,8 @@ func readWatchFlags(c *cli.Context) (every time.Duration, count int, err error) 
 	return every, count, err
 }
 
-// watch draws until the context ends, which is no error, or count pictures have been shown. With inPlace a terminal shows only the last
-// one. A picture of no bytes is not shown, and does not count.
+// watch draws until the context ends, which is no error, or count pictures have been shown. With inPlace a terminal
+// shows only the last one. A picture of no bytes is not shown, and does not count.
 func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Duration, count int, draw func() ([]byte, error)) error {
 	inPlace = inPlace && t.OutTTY && !t.Dumb()
 	if inPlace {

@@ -12,17 +12,17 @@ import (
 type Codec interface {
 	// Marshal returns v, which is of the handle's type, in bytes.
 	Marshal(v any) ([]byte, error)
-	// Unmarshal makes of v, which points to a zero value of the handle's type, what data says. It may keep data, and must not
-	// change it.
+	// Unmarshal makes of v, which points to a zero value of the handle's type, what data says. It may keep data, and
+	// must not change it.
 	Unmarshal(data []byte, v any) error
 }
 
-// JSON is the codec of a handle that has none: encoding/json. Other programs can read it, and a struct may gain and lose
-// fields.
+// JSON is the codec of a handle that has none: encoding/json. Other programs can read it, and a struct may gain and
+// lose fields.
 var JSON Codec = jsonCodec{}
 
-// Gob is encoding/gob. It can say what JSON cannot (NaN, maps with any keys, registered types in interfaces), but only Go
-// reads it, and each value carries a description of its type.
+// Gob is encoding/gob. It can say what JSON cannot (NaN, maps with any keys, registered types in interfaces), but only
+// Go reads it, and each value carries a description of its type.
 var Gob Codec = gobCodec{}
 
 // EncodeError says that a codec refuses a value. Nothing has been written.

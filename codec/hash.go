@@ -46,7 +46,8 @@ func (h Hash[T]) GetMany(fields ...string) (map[string]T, error) {
 	return values, nil
 }
 
-// Put sets one field and says whether it is new. Without options it has no deadline afterwards. It fails with an *EncodeError. O(log n
+// Put sets one field and says whether it is new. Without options it has no deadline afterwards. It fails with
+// an *EncodeError. O(log n
 // + length).
 func (h Hash[T]) Put(field string, v T, options ...db.WriteOption) (bool, error) {
 	data, err := encode(h.Codec, v)

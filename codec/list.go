@@ -96,8 +96,8 @@ func (l List[T]) Range(start, stop int64) ([]T, error) {
 	return values, nil
 }
 
-// All ranges over the elements, front to back, in pages as db.List.All does. The first error, which may be a *DecodeError,
-// ends the loop.
+// All ranges over the elements, front to back, in pages as db.List.All does. The first error, which may be
+// a *DecodeError, ends the loop.
 func (l List[T]) All() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		i := 0

@@ -17,8 +17,8 @@ type failing struct{ fail func() }
 func (f failing) Marshal(any) ([]byte, error) { f.fail(); return nil, nil }
 func (f failing) Unmarshal([]byte, any) error { f.fail(); return nil }
 
-// TestCodecPanics: a codec that panics, or ends its goroutine, in whatever method, leaves nothing locked and takes nothing away that is not
-// said to go.
+// TestCodecPanics: a codec that panics, or ends its goroutine, in whatever method, leaves nothing locked and takes
+// nothing away that is not said to go.
 func TestCodecPanics(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("mine") }, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

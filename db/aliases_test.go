@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestAliasesNameTheirFields reads the comments of types that db has from package structures: go doc shows nothing else of their fields.
+// TestAliasesNameTheirFields reads the comments of types that db has from package structures: go doc shows nothing else
+// of their fields.
 func TestAliasesNameTheirFields(t *testing.T) {
 	fields := map[string][]string{}
 	for _, d := range typesOf(t, "../structures") {

@@ -63,8 +63,8 @@ func sinceMem(t *testing.T, all crash.State) *vfs.Mem {
 	return mem
 }
 
-// TestBackupSince: a backup with the help of an earlier one shares with it what both have, copies nothing of that, and is right; so is the
-// next one, and the first one stays as it was, whatever becomes of the others.
+// TestBackupSince: a backup with the help of an earlier one shares with it what both have, copies nothing of that, and
+// is right; so is the next one, and the first one stays as it was, whatever becomes of the others.
 func TestBackupSince(t *testing.T) {
 	base, want := sinceBase(t)
 	mem := sinceMem(t, base)
@@ -100,8 +100,8 @@ func TestBackupSince(t *testing.T) {
 	wantStore(t, "the backup without the earlier one", mem, "b", want)
 }
 
-// TestBackupSinceDamaged: whatever bit is flipped in the earlier backup, the new one is right, or it is not made because the earlier one's
-// manifest is damaged.
+// TestBackupSinceDamaged: whatever bit is flipped in the earlier backup, the new one is right, or it is not made
+// because the earlier one's manifest is damaged.
 func TestBackupSinceDamaged(t *testing.T) {
 	r := chance.Rand(t)
 	base, want := sinceBase(t)
@@ -143,8 +143,8 @@ func TestBackupSinceDamaged(t *testing.T) {
 	t.Logf("%d damaged segments were found, %d manifests refused", damaged, refused)
 }
 
-// TestBackupSinceFails lets each operation on files fail: there is a backup that is right, or none, and the earlier one and the store are as
-// they were.
+// TestBackupSinceFails lets each operation on files fail: there is a backup that is right, or none, and the earlier one
+// and the store are as they were.
 func TestBackupSinceFails(t *testing.T) {
 	base, want := sinceBase(t)
 	run := func(rule *vfstest.Rule) (ops int) {
@@ -196,8 +196,8 @@ func TestBackupSinceFails(t *testing.T) {
 	}
 }
 
-// TestBackupSinceAnother: what is no earlier backup of this store is refused, before anything is made; a copy of the directory that went on
-// by itself is related, and lends nothing that differs.
+// TestBackupSinceAnother: what is no earlier backup of this store is refused, before anything is made; a copy of the
+// directory that went on by itself is related, and lends nothing that differs.
 func TestBackupSinceAnother(t *testing.T) {
 	base, _ := sinceBase(t)
 	mem := sinceMem(t, base)

@@ -29,8 +29,8 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// TestMixedCopies puts files of a store into a backup of it, and the other way round, after both have diverged in steps of the
-// same length: each opens as it was, or an error names the problem.
+// TestMixedCopies puts files of a store into a backup of it, and the other way round, after both have diverged in steps
+// of the same length: each opens as it was, or an error names the problem.
 func TestMixedCopies(t *testing.T) {
 	opened, refused := 0, 0
 	shapes := []string{"one put", "two rounds", "deletes and a merge"}
@@ -119,8 +119,9 @@ func partedRound(t *testing.T, s *db.Store, who string, round int) {
 	must(t, first(s.Key("k"+who[:1]+strconv.Itoa(round%5)).Persist()))
 }
 
-// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes, some of them from a
-// concurrent reader. Each is a state that was, with all that had been acknowledged before, and a store without findings.
+// TestBackupBesideWriters makes backups while a store is written, rotated and merged as fast as it goes, some of them
+// from a concurrent reader. Each is a state that was, with all that had been acknowledged before, and a store without
+// findings.
 func TestBackupBesideWriters(t *testing.T) {
 	backups := 15
 	if testing.Short() {
@@ -197,8 +198,8 @@ func TestBackupBesideWriters(t *testing.T) {
 	}
 }
 
-// backupByTar makes a backup as a stream and has it extracted by the command that the documentation names, or where that is missing by
-// Go's library.
+// backupByTar makes a backup as a stream and has it extracted by the command that the documentation names, or where
+// that is missing by Go's library.
 func backupByTar(t *testing.T, s *db.Store, dir string) bitcask.BackupResult {
 	t.Helper()
 	r, w := io.Pipe()
@@ -246,7 +247,8 @@ func untar(r io.Reader, dir string) error {
 	}
 }
 
-// TestBackupToKeepsEverything streams a store of every type, with deadlines and several namespaces, in memory and in a directory.
+// TestBackupToKeepsEverything streams a store of every type, with deadlines and several namespaces, in memory and in a
+// directory.
 func TestBackupToKeepsEverything(t *testing.T) {
 	for name, open := range map[string]func() (*db.Store, error){
 		"memory":    func() (*db.Store, error) { return db.OpenMemory(&db.Options{SegmentSize: 2 << 10}) },
@@ -277,8 +279,8 @@ func TestBackupToKeepsEverything(t *testing.T) {
 	}
 }
 
-// backupCommit is the n-th commit of a writer: its counter, the last fields and the length of its list agree in each state, and of
-// two keys one has a deadline that has passed soon.
+// backupCommit is the n-th commit of a writer: its counter, the last fields and the length of its list agree in each
+// state, and of two keys one has a deadline that has passed soon.
 func backupCommit(s *db.Store, w int, n int64) error {
 	name := func(what string) string { return what + strconv.Itoa(w) }
 	return s.UpdateKeys([]string{name("counter"), name("last"), name("list"), name("due")}, func(tx *db.Tx) error {
@@ -346,8 +348,8 @@ func verifyCommits(t *testing.T, s *db.Store, dir string, w int, before int64) (
 	return held
 }
 
-// TestBackupFails lets each operation on files fail while a backup is made, once and from then on: the store goes on as it
-// was, nothing is left open, and there is a backup that is right or none; and the next one succeeds.
+// TestBackupFails lets each operation on files fail while a backup is made, once and from then on: the store goes on as
+// it was, nothing is left open, and there is a backup that is right or none; and the next one succeeds.
 func TestBackupFails(t *testing.T) {
 	mem := vfs.NewMem()
 	s, err := db.Open("d", stepOptions(mem, db.SyncAlways))

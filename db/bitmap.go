@@ -2,10 +2,10 @@ package db
 
 import "github.com/stavedb/stave/structures"
 
-// Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and beyond the
-// end there are only zeros. Its methods return ErrWrongType if the key holds anything else. A bitmap of more
-// than 4 KiB (see [String]) is kept in chunks of 512 bytes once a bit has been changed, and a bit costs a chunk, read or written; a
-// shorter one is written whole. Many changes are cheapest in one Field.
+// Bitmap is a handle on a key that holds a byte string, seen as bits: bit 0 is the highest of the first byte, and
+// beyond the end there are only zeros. Its methods return ErrWrongType if the key holds anything else. A bitmap of more
+// than 4 KiB (see [String]) is kept in chunks of 512 bytes once a bit has been changed, and a bit costs a chunk, read
+// or written; a shorter one is written whole. Many changes are cheapest in one Field.
 type Bitmap struct{ handle }
 
 // Bitmap returns a handle on the bitmap at key. It reads nothing.
@@ -71,15 +71,15 @@ const (
 	BitNot = structures.BitNot
 )
 
-// Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB.
-// O(1), of a short bitmap O(length).
+// Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512
+// MB. O(1), of a short bitmap O(length).
 func (b Bitmap) Get(offset int64) (bool, error) {
 	return call(b.handle, reading, func(t *Tx) (bool, error) { return b.on(t).Get(offset) })
 }
 
-// Set changes the bit at a position and returns its old value. The bitmap grows as far as needed, and its deadline stays.
-// It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is written if nothing
-// changes. O(1), of a short bitmap O(length).
+// Set changes the bit at a position and returns its old value. The bitmap grows as far as needed, and its deadline
+// stays. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is written if
+// nothing changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	return call(b.handle, writing, func(t *Tx) (bool, error) { return b.on(t).Set(offset, on) })
 }
@@ -89,16 +89,16 @@ func (b Bitmap) Count(r BitRange) (int64, error) {
 	return call(b.handle, reading, func(t *Tx) (int64, error) { return b.on(t).Count(r) })
 }
 
-// Position returns the position of the first bit in a range that is on, or off, and -1 if there is none. A key that does
-// not exist has no bit on, and bit 0 off. O(length).
+// Position returns the position of the first bit in a range that is on, or off, and -1 if there is none. A key that
+// does not exist has no bit on, and bit 0 off. O(length).
 func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
 	return call(b.handle, reading, func(t *Tx) (int64, error) { return b.on(t).Position(on, r) })
 }
 
-// Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write, the
-// bitmap grows to where all of them fit; its deadline stays. It fails with structures.ErrBitfieldType if an integer has an
-// impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. What changes
-// is written once. O(number of operations), of a short bitmap O(length).
+// Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write,
+// the bitmap grows to where all of them fit; its deadline stays. It fails with structures.ErrBitfieldType if an integer
+// has an impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. What changes is
+// written once. O(number of operations), of a short bitmap O(length).
 func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 	does := reading
 	for i := range ops {
@@ -111,8 +111,8 @@ func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 }
 
 // CombineBits makes dest hold the result of an operation on the bitmaps at the keys, all seen as long as the longest of
-// them, and returns that length in bytes. dest has no deadline afterwards, and does not exist if the length is 0. It fails
-// with structures.ErrBitNot if BitNot is given other than one source. O(sum of the lengths).
+// them, and returns that length in bytes. dest has no deadline afterwards, and does not exist if the length is 0. It
+// fails with structures.ErrBitNot if BitNot is given other than one source. O(sum of the lengths).
 func (k Keyspace) CombineBits(op BitOp, dest string, keys ...string) (int, error) {
 	return callKeys(k.handle, writing, append([]string{dest}, keys...), func(t *Tx) (int, error) { return structures.CombineBits(t.txn(), op, dest, keys) })
 }

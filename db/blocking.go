@@ -2,9 +2,9 @@ package db
 
 import "context"
 
-// The methods of this file wait for an element to take. Waiters for the same key are served first come, first served. They
-// end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On a handle
-// of a transaction they do not wait but return ErrNotFound, for no element can arrive while it runs.
+// The methods of this file wait for an element to take. Waiters for the same key are served first come, first served.
+// They end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On
+// a handle of a transaction they do not wait but return ErrNotFound, for no element can arrive while it runs.
 
 // PopFrontWait is PopFront that waits for an element while the list does not exist.
 func (l List) PopFrontWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Front) }
@@ -43,10 +43,12 @@ func (k Keyspace) PopFirstWait(ctx context.Context, end End, n int, keys ...stri
 	return key, values, nil
 }
 
-// PopMinWait removes and returns the member with the lowest score, and waits for one while the sorted set does not exist.
+// PopMinWait removes and returns the member with the lowest score, and waits for one while the sorted set does not
+// exist.
 func (z SortedSet) PopMinWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, false) }
 
-// PopMaxWait removes and returns the member with the highest score, and waits for one while the sorted set does not exist.
+// PopMaxWait removes and returns the member with the highest score, and waits for one while the sorted set does not
+// exist.
 func (z SortedSet) PopMaxWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, true) }
 
 func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
@@ -69,8 +71,8 @@ func (k Keyspace) PopFirstScoredWait(ctx context.Context, highest bool, n int, k
 	return key, members, nil
 }
 
-// ReadWait returns up to count entries after an id, all if count is 0, and waits for one while there is none. Entries stay: everyone who
-// waits for them gets them.
+// ReadWait returns up to count entries after an id, all if count is 0, and waits for one while there is none. Entries
+// stay: everyone who waits for them gets them.
 func (s Stream) ReadWait(ctx context.Context, after StreamID, count int) (entries []StreamEntry, err error) {
 	w := Wait{Keys: []string{s.key}, Type: TypeStream}
 	w.Ready = func(tx *Tx, key string) bool {

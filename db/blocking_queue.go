@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The queues of waiters: one for each awaited key and type, first come first. A waiter for several keys stands in several queues,
-// and whoever claims it takes it out of all.
+// The queues of waiters: one for each awaited key and type, first come first. A waiter for several keys stands in
+// several queues, and whoever claims it takes it out of all.
 
 // enqueue is called with the keys locked, so the next writer of one sees the waiter. It reports false if the store is
 // closed.
@@ -103,7 +103,8 @@ func (o *watchers) queue(at awaited) (list []*Waiter) {
 	return list
 }
 
-// Waiters returns how many waiters there are for the keys, or for any keys without one. A waiter for several keys counts for each.
+// Waiters returns how many waiters there are for the keys, or for any keys without one. A waiter for several keys
+// counts for each.
 func (s *Store) Waiters(keys ...string) (n int) {
 	o := &s.watchers
 	if all := int(o.waits.Load()); all == 0 || len(keys) == 0 {
@@ -122,8 +123,8 @@ func (s *Store) Waiters(keys ...string) (n int) {
 }
 
 // wanted reports whether a key that has been given elements of a type may serve a waiter at the end of the transaction,
-// in the order of such gifts. Like Redis it checks for a waiter for that type, and for a waiter for that key: at the end
-// the key may hold another type.
+// in the order of such gifts. Like Redis it checks for a waiter for that type, and for a waiter for that key: at the
+// end the key may hold another type.
 func (o *watchers) wanted(p nsKey, typ Type) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

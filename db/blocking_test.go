@@ -220,8 +220,8 @@ func TestMoveWaitToWrongType(t *testing.T) {
 	})
 }
 
-// TestWaiterAfterOneWhoFailed: a waiter whose commit the disk refuses for a moment does not keep the next ones from what it could not
-// have.
+// TestWaiterAfterOneWhoFailed: a waiter whose commit the disk refuses for a moment does not keep the next ones from
+// what it could not have.
 func TestWaiterAfterOneWhoFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfstest.NewFault(vfs.NewMem())

@@ -12,21 +12,23 @@ import (
 type Wait struct {
 	// Keys are tried in this order; the first that exists is taken.
 	Keys []string
-	// Type is the type that it must hold: TypeList, TypeSortedSet or TypeStream. A key that acquires another type is noticed only if it has
-	// been renamed, moved or swapped to its name.
+	// Type is the type that it must hold: TypeList, TypeSortedSet or TypeStream. A key that acquires another type is
+	// noticed only if it has been renamed, moved or swapped to its name.
 	Type Type
 	// Others are further keys that Do touches.
 	Others []string
 	// Do is called with a key that holds Type, once; after an error it is rolled back. It may run on another goroutine,
-	// within the transaction that has just written the key, so it must neither use the store, which fails with ErrNested, nor
-	// wait. If it panics, that transaction is rolled back, its caller gets the panic, and the wait ends with an error.
+	// within the transaction that has just written the key, so it must neither use the store, which fails with
+	// ErrNested, nor wait. If it panics, that transaction is rolled back, its caller gets the panic, and the wait ends
+	// with an error.
 	Do func(tx *Tx, key string) error
-	// Ready reports whether Do would find what it wants at a key that holds Type, for an element of a stream is not taken by the
-	// first who sees it. A waiter that is not ready keeps its place. It may only read, and is called as Do is. With it there are no
-	// Others. Default: every key that holds Type is one for Do.
+	// Ready reports whether Do would find what it wants at a key that holds Type, for an element of a stream is not
+	// taken by the first who sees it. A waiter that is not ready keeps its place. It may only read, and is called as Do
+	// is. With it there are no Others. Default: every key that holds Type is one for Do.
 	Ready func(tx *Tx, key string) bool
-	// Missing lets Do be called with a key that is missing as well, and once a key has been deleted, has expired or has been replaced by
-	// one of another type: for who waits for something that went with the key, such as a group of a stream. It is for TypeStream.
+	// Missing lets Do be called with a key that is missing as well, and once a key has been deleted, has expired or has
+	// been replaced by one of another type: for who waits for something that went with the key, such as a group of a
+	// stream. It is for TypeStream.
 	// Default: the wait goes on.
 	Missing bool
 }
@@ -51,8 +53,8 @@ type Waiter struct {
 	err    error
 }
 
-// deferral is a key to be offered after the end of its transaction, because a waiter for it, or for a key that was filled before it,
-// uses other keys that the transaction has not locked.
+// deferral is a key to be offered after the end of its transaction, because a waiter for it, or for a key that was
+// filled before it, uses other keys that the transaction has not locked.
 type deferral struct {
 	nsKey
 	others []string // that its first waiter touches, if known
@@ -61,8 +63,8 @@ type deferral struct {
 // errUnserved ends waiters that were to be served by a transaction that was rolled back.
 var errUnserved = errors.New("db: the transaction that served a waiter was rolled back")
 
-// Try does what w says with the first of its keys that exists. It returns ErrNotFound if none does, and ErrWrongType if that
-// key holds something else.
+// Try does what w says with the first of its keys that exists. It returns ErrNotFound if none does, and ErrWrongType if
+// that key holds something else.
 func (t *Tx) Try(w Wait) error {
 	if err := t.check(); err != nil {
 		return err
@@ -86,9 +88,9 @@ func (t *Tx) Try(w Wait) error {
 }
 
 // Enqueue lets w be done by the next transaction after which one of its keys holds something. The transaction must have
-// locked the keys for writing and found that there is nothing to be had. wake, unless it is nil, is called once when the waiter
-// has been served; like Do it must not wait, but it may use the store: nothing is locked then. A transaction that has ended returns a waiter that
-// has ended with ErrTxDone.
+// locked the keys for writing and found that there is nothing to be had. wake, unless it is nil, is called once when
+// the waiter has been served; like Do it must not wait, but it may use the store: nothing is locked then. A transaction
+// that has ended returns a waiter that has ended with ErrTxDone.
 func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 	w.Keys, w.Others = slices.Clone(w.Keys), slices.Clone(w.Others)
 	waiter := &Waiter{core: t.store.core, wait: w, ns: t.ns, wake: wake, done: make(chan struct{})}
@@ -103,11 +105,12 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 	return waiter
 }
 
-// Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the sync mode
-// promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds another type now; a key that acquires
-// another type later is skipped. Waiters for one key are served first come, first served, within the transaction that fills it:
-// nobody else can take what it was filled with. A waiter whose Others are not locked there is served right after that commit, as
-// are waiters for keys filled later.
+// Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the
+// sync mode promises. It returns the error of ctx if that ends first, and ErrWrongType if a key holds another type now;
+// a key that acquires another type later is skipped. Waiters for one key are served first come, first served, within
+// the transaction that fills it:
+// nobody else can take what it was filled with. A waiter whose Others are not locked there is served right after that
+// commit, as are waiters for keys filled later.
 func (s *Store) Await(ctx context.Context, w Wait) error {
 	waiter, err := s.tryOrEnqueue(w)
 	if waiter == nil {
@@ -132,8 +135,8 @@ func (s *Store) Await(ctx context.Context, w Wait) error {
 // tryOrEnqueue does what w says, or returns the waiter that it is now.
 func (s *Store) tryOrEnqueue(w Wait) (waiter *Waiter, err error) {
 	a := writing
-	// A read of a stream, other than one of a group, writes nothing. What a store follows is applied with the keys locked for
-	// writing, so nothing comes in between.
+	// A read of a stream, other than one of a group, writes nothing. What a store follows is applied with the keys
+	// locked for writing, so nothing comes in between.
 	if s.opts.ReadOnly && w.Type == TypeStream && !w.Missing {
 		a = reading
 	}
@@ -208,8 +211,8 @@ func (t *Tx) holds(keys []string) bool {
 }
 
 // ServeWaiters serves the waiters from what the transaction has written so far, as its end does by itself. It is for a
-// transaction that runs several independent commands. It reports false if a waiter is left that uses keys which the transaction
-// has not locked: it is served right after the end, which should follow now.
+// transaction that runs several independent commands. It reports false if a waiter is left that uses keys which the
+// transaction has not locked: it is served right after the end, which should follow now.
 func (t *Tx) ServeWaiters() bool {
 	c := t.effects
 	if c == nil || c.insideServe || t.ended.Load() {
@@ -276,7 +279,8 @@ func (t *Tx) serveWaiter(in *Tx, p nsKey, w *Waiter) {
 	}
 }
 
-// serveStream serves the waiters for a stream that are ready, in their order: what one of them reads is there for the next one.
+// serveStream serves the waiters for a stream that are ready, in their order: what one of them reads is there for the
+// next one.
 func (t *Tx) serveStream(in *Tx, p nsKey) {
 	o := &t.store.watchers
 	for _, w := range o.queue(awaited{p, TypeStream}) {
@@ -303,8 +307,8 @@ func (t *Tx) serveMissing(in *Tx, p nsKey) {
 	}
 }
 
-// notifyWaiters is the end of a transaction with effects: those it served are notified, and those it could not serve are served
-// by transactions of their own. Nothing is locked any more.
+// notifyWaiters is the end of a transaction with effects: those it served are notified, and those it could not serve
+// are served by transactions of their own. Nothing is locked any more.
 func (t *Tx) notifyWaiters(ticket Ticket, err error) {
 	c := t.effects
 	t.effects = nil
@@ -339,7 +343,8 @@ func (s *Store) serveAfter(queue []deferral) {
 	}
 }
 
-// serve offers keys to their waiters, each in a transaction of its own. What that defers is queued. In a store that follows they read.
+// serve offers keys to their waiters, each in a transaction of its own. What that defers is queued. In a store that
+// follows they read.
 func (s *Store) serve(queue []deferral) error {
 	var errs []error
 	defer func() {

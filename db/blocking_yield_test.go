@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// TestServedBesideLongWrites: a waiter whose other key belongs to a long transaction that has released its stripes waits for the end
-// of that, also if the transaction that serves it has the lock of the same stripe.
+// TestServedBesideLongWrites: a waiter whose other key belongs to a long transaction that has released its stripes
+// waits for the end of that, also if the transaction that serves it has the lock of the same stripe.
 func TestServedBesideLongWrites(t *testing.T) {
 	s, err := db.Open(t.TempDir(), seam.With(&db.Options{}, seam.Options{YieldEvery: 1}))
 	if err != nil {

@@ -1,13 +1,14 @@
 package db
 
-// Changes are for caches of what has been read: which keys have changed, by whatever means. They are taken where WATCH takes what it
-// needs (effects.touch), so that nothing which WATCH notices is missed, and where keys and fields expire, which WATCH finds out by
-// itself. A transaction keeps them in their order, drops those after a savepoint that it rolls back to, and reports them between its
-// commit and the unlocking of its stripes: who reads a key later, waits for that. So a reader that registers a key with the key
-// locked, and is informed of each change of registered keys, never keeps an old value without being told.
+// Changes are for caches of what has been read: which keys have changed, by whatever means. They are taken where WATCH
+// takes what it needs (effects.touch), so that nothing which WATCH notices is missed, and where keys and fields expire,
+// which WATCH finds out by itself. A transaction keeps them in their order, drops those after a savepoint that it rolls
+// back to, and reports them between its commit and the unlocking of its stripes: who reads a key later, waits for that.
+// So a reader that registers a key with the key locked, and is informed of each change of registered keys, never keeps
+// an old value without being told.
 //
-// Several commands of several clients may share a transaction (Begin). SetOrigin says whose a change is. NoteRead puts a read into
-// the order of the changes: one that comes after a change of the same transaction has seen it.
+// Several commands of several clients may share a transaction (Begin). SetOrigin says whose a change is. NoteRead puts
+// a read into the order of the changes: one that comes after a change of the same transaction has seen it.
 
 // Change is something that a commit has done to a key, or a read in between that Tx.NoteRead has noted.
 type Change struct {
@@ -21,11 +22,13 @@ type Change struct {
 	Origin int64
 }
 
-// OnChanges calls fn once for each commit from now on, with the keys that it has changed, in order, those of all namespaces. A key may
-// come more than once; a commit that has changed none is not reported. fn runs within the commit, while the keys are locked: it must
-// be quick, must neither wait nor use the store, which fails with ErrNested, and must not keep the slice. It may get only a part of the
-// changes of transactions that run when OnChanges is called. It is called before the functions of OnEvents and Tx.OnCommit get the same commit. If fn panics, the writer gets the panic after all other listeners
-// have got the commit, which stands. Until stop is called each write costs a little more.
+// OnChanges calls fn once for each commit from now on, with the keys that it has changed, in order, those of all
+// namespaces. A key may come more than once; a commit that has changed none is not reported. fn runs within the commit,
+// while the keys are locked: it must be quick, must neither wait nor use the store, which fails with ErrNested, and
+// must not keep the slice. It may get only a part of the changes of transactions that run when OnChanges is called. It
+// is called before the functions of OnEvents and Tx.OnCommit get the same commit. If fn panics, the writer gets the
+// panic after all other listeners have got the commit, which stands. Until stop is called each write costs a little
+// more.
 func (s *Store) OnChanges(fn func(changes []Change, ticket Ticket)) (stop func()) {
 	l := s.listen(&listener{changes: fn, shut: func() {}, foreign: true})
 	return func() { s.unlisten(l) }
@@ -34,8 +37,8 @@ func (s *Store) OnChanges(fn func(changes []Change, ticket Ticket)) (stop func()
 // SetOrigin says who makes the changes that follow, in all namespaces: a number that OnChanges gets with them.
 func (t *Tx) SetOrigin(origin int64) { t.origin = origin }
 
-// NoteRead adds a read of a key to the changes of the transaction. It reports false, and has done nothing, if the transaction has not
-// changed anything that is to be reported: then the read needs no place among the changes.
+// NoteRead adds a read of a key to the changes of the transaction. It reports false, and has done nothing, if the
+// transaction has not changed anything that is to be reported: then the read needs no place among the changes.
 func (t *Tx) NoteRead(key string) bool {
 	if t.ended.Load() || t.effects == nil || len(t.effects.changes) == 0 {
 		return false

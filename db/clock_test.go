@@ -272,7 +272,8 @@ func TestClockCostsNothingUnlessNeeded(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestClockOfANewerVersion: a record of the clock that this version cannot read refuses the store, of which nothing has changed by then.
+// TestClockOfANewerVersion: a record of the clock that this version cannot read refuses the store, of which nothing has
+// changed by then.
 func TestClockOfANewerVersion(t *testing.T) {
 	dir := onDisk(t)
 	s := openHere(t, dir, db.Options{NoMerge: true})

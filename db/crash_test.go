@@ -257,8 +257,8 @@ func (c *powerCuts) nested(state crash.State) {
 	c.what = what
 }
 
-// failing lets operations fail while the store is opened after a cut, one at a time: if it opens all the same its content is
-// right, and the next opening always needs no help.
+// failing lets operations fail while the store is opened after a cut, one at a time: if it opens all the same its
+// content is right, and the next opening always needs no help.
 func (c *powerCuts) failing(state crash.State) {
 	count := vfstest.NewFault(c.mem(state))
 	s, err := db.Open("d", c.options(count, db.SyncAlways))

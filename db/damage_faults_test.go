@@ -43,8 +43,8 @@ func (k faultKind) String() string {
 
 const sectorSize = 512
 
-// faults ranges over all faults of one kind that change the bytes of a file. turn says which share of the flips, cuts and
-// zeros comes: those whose number leaves this remainder.
+// faults ranges over all faults of one kind that change the bytes of a file. turn says which share of the flips, cuts
+// and zeros comes: those whose number leaves this remainder.
 func (v *victim) faults(kind faultKind, file string, stride, turn int) iter.Seq[fault] {
 	was := v.state[file]
 	return func(yield func(fault) bool) {

@@ -30,10 +30,10 @@ var (
 	damageReport = flag.String("damage.table", "", "write what became of the damage to this file, as a table")
 )
 
-// TestDamage damages every file of small stores in every way there is (each bit flipped, each length, zeros from each byte,
-// sectors swapped, old, or of other files), one fault at a time, and opens the result. Each key is as it was or gives an
-// error that names the place; a store that is not opened names it too. Only after the last commit that is known to have
-// been on disk may something be missing.
+// TestDamage damages every file of small stores in every way there is (each bit flipped, each length, zeros from each
+// byte, sectors swapped, old, or of other files), one fault at a time, and opens the result. Each key is as it was or
+// gives an error that names the place; a store that is not opened names it too. Only after the last commit that is
+// known to have been on disk may something be missing.
 func TestDamage(t *testing.T) {
 	stride, turn := *damageStride, *damageTurn
 	if testing.Short() {
@@ -115,8 +115,8 @@ func sizes(victims []*victim) string {
 	return strings.Join(list, ", ")
 }
 
-// newVictims makes a store with a merged segment, sealed ones and an active one, with hints and everything else: one that was
-// closed, one that was not, and the latter without whatever can be made anew.
+// newVictims makes a store with a merged segment, sealed ones and an active one, with hints and everything else: one
+// that was closed, one that was not, and the latter without whatever can be made anew.
 func newVictims(t *testing.T) []*victim {
 	var lives [2]*damageLife
 	for i := range lives {
@@ -149,8 +149,8 @@ func (v *victim) of(l *damageLife) {
 	}
 }
 
-// killedVictims are stores of each sync mode that were killed right after a commit, and a while after it, opened in the same
-// life of the kernel and after a power cut. They have no file that says again what the log says.
+// killedVictims are stores of each sync mode that were killed right after a commit, and a while after it, opened in the
+// same life of the kernel and after a power cut. They have no file that says again what the log says.
 func killedVictims(t *testing.T, other *damageLife) (victims []*victim) {
 	for _, mode := range []db.SyncMode{db.SyncAlways, db.SyncInterval, db.SyncNone} {
 		var l *damageLife
@@ -501,8 +501,8 @@ func (x *damageTest) openDamaged(f *fault, mem *vfs.Mem) outcome {
 	case out == asItWas, out == keyErrors:
 		return readable
 	case out == tailDropped && f.kind == zeroed:
-		// Zeros that leave the frame in which they begin one bit away from a valid one. It was refused for that bit, which reading corrects;
-		// then the rest is missing as it is, without an error, where zeros begin a byte later.
+		// Zeros that leave the frame in which they begin one bit away from a valid one. It was refused for that bit,
+		// which reading corrects; then the rest is missing as it is, without an error, where zeros begin a byte later.
 		return tailDropped
 	case out != notOpened:
 		x.Errorf("%s: not opened, and when opened for reading what is left: %v", f.what, out)
@@ -527,8 +527,8 @@ func (x *damageTest) open(f *fault, o *db.Options) outcome {
 	return out
 }
 
-// endsSooner reports whether the writer that made a file could have left it damaged as it is now, zeros up to its end that it has reserved, had it
-// been killed some commits before.
+// endsSooner reports whether the writer that made a file could have left it damaged as it is now, zeros up to its end
+// that it has reserved, had it been killed some commits before.
 func (x *damageTest) endsSooner(f *fault) bool {
 	was, is := x.v.state[f.file], bytes.TrimRight(f.state[f.file], "\x00")
 	return len(was)%512 == 0 && bytes.HasSuffix(was, []byte{0}) && bytes.HasPrefix(was, is)

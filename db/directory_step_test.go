@@ -160,8 +160,8 @@ func whose(s *db.Store) (string, error) {
 	return "", errors.New("nobody's keys are there")
 }
 
-// Whenever another store takes the place of a directory, the running operation works on one of the two, and the other is not
-// touched.
+// Whenever another store takes the place of a directory, the running operation works on one of the two, and the other
+// is not touched.
 func TestDirectoryIsReplacedAtEveryStep(t *testing.T) {
 	stores := placeStores(t)
 	before := placeFiles(t, stores, placeOther)

@@ -107,8 +107,8 @@ func sameFiles(t *testing.T, dir string, want map[string]string) {
 	}
 }
 
-// An operator moves the directory of a running store away and puts a backup in its place: the store goes on in the directory that was
-// moved, whatever it does, and the other one is not touched.
+// An operator moves the directory of a running store away and puts a backup in its place: the store goes on in the
+// directory that was moved, whatever it does, and the other one is not touched.
 func TestReplacedDirectoryIsNotTouched(t *testing.T) {
 	dir := onDisk(t)
 	old, backup := dir+".old", dir+".backup"
@@ -311,7 +311,8 @@ func TestSecondStoreAfterLockIsRemoved(t *testing.T) {
 	wantNumbered(t, dir, "k", 310)
 }
 
-// Close writes nothing into a directory whose LOCK is lost, whether or not anyone has looked: another process may have it by now.
+// Close writes nothing into a directory whose LOCK is lost, whether or not anyone has looked: another process may have
+// it by now.
 func TestCloseAfterLockIsLost(t *testing.T) {
 	for name, before := range map[string]func(s *db.Store){
 		"with a deadline": func(s *db.Store) { ok[bool](t)(s.Key("k7").Expire(time.Hour)) },

@@ -7,13 +7,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// effects is what a transaction has done, for everything that follows it: watches, waiters, listeners to events and the ordered
-// keys. There is no second record of that. It is taken at the one seam that every write of every call passes, structures.Txn,
-// while any of them exists; while watchers.active is 0, a write costs one load of that number.
+// effects is what a transaction has done, for everything that follows it: watches, waiters, listeners to events and the
+// ordered keys. There is no second record of that. It is taken at the one seam that every write of every call passes,
+// structures.Txn, while any of them exists; while watchers.active is 0, a write costs one load of that number.
 //
-// A savepoint rolls effects back with the writes; the end of the transaction passes them on, in their order, while its keys are
-// locked. A stream of effects for replicas belongs here as well: each write as a command that has the same outcome on an equal
-// state.
+// A savepoint rolls effects back with the writes; the end of the transaction passes them on, in their order, while its
+// keys are locked. A stream of effects for replicas belongs here as well: each write as a command that has the same
+// outcome on an equal state.
 type effects struct {
 	touched  []nsKey // keys that were written
 	notified int     // how many of touched the watches know of
@@ -32,8 +32,8 @@ type effects struct {
 	dropped []nsKey  // a key that the current call has dropped: its replacement is not new
 }
 
-// trackingTxn is the transaction as structures sees it while its effects are wanted: it records them. Expiry is not recorded
-// as a write; it shows in that the key is gone.
+// trackingTxn is the transaction as structures sees it while its effects are wanted: it records them. Expiry is not
+// recorded as a write; it shows in that the key is gone.
 type trackingTxn struct{ *txn }
 
 // recording returns the effects so far.
@@ -81,7 +81,8 @@ func (t *txn) offer(key string) {
 	}
 }
 
-// offerMissing does that for waiters that want to know that a key holds no stream any more, or that a group of it is gone.
+// offerMissing does that for waiters that want to know that a key holds no stream any more, or that a group of it is
+// gone.
 func (t *txn) offerMissing(key string) {
 	if t.store.watchers.keys.Load() != 0 && t.store.watchers.missed(nsKey{t.ns, key}) {
 		t.offer(key)
@@ -128,9 +129,9 @@ func (t *txn) note(e EventKind, key string) {
 	}
 }
 
-// Notify ends a call of package structures, or a part of one that has its own event. As in Redis what has an event is a change
-// for who watches the key, even if it wrote nothing, as LTRIM that removes no element; but groups of a stream are no part of what
-// is watched, for readers change them all the time, and neither is its last id.
+// Notify ends a call of package structures, or a part of one that has its own event. As in Redis what has an event is a
+// change for who watches the key, even if it wrote nothing, as LTRIM that removes no element; but groups of a stream
+// are no part of what is watched, for readers change them all the time, and neither is its last id.
 func (o trackingTxn) Notify(e EventKind, key string) {
 	if e < structures.EventXSetID || e > structures.EventXGroupDelConsumer {
 		o.touch(key)

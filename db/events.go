@@ -10,12 +10,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Events. A call of structures ends by naming what it did, as Redis does: Txn.Notify(EventHSet, key). A call made of others (LMOVE,
-// SUNIONSTORE) suppresses theirs and names itself. The transaction keeps the events, drops those after a savepoint that it rolls back
-// to, and reports them between its commit and the unlocking of its stripes: every reported event has happened, and those of a key come
-// in the order of its commits. OnEvents is called right there. Events is a bounded buffer after it, which a loop empties. When it is
-// full, events are lost, and counted at the position of the gap: a listener must never delay a writer, and one that must miss nothing
-// reads the store again when it sees a gap. An event is reported before its commit is on disk; its ticket is what to wait with.
+// Events. A call of structures ends by naming what it did, as Redis does: Txn.Notify(EventHSet, key). A call made of
+// others (LMOVE, SUNIONSTORE) suppresses theirs and names itself. The transaction keeps the events, drops those after a
+// savepoint that it rolls back to, and reports them between its commit and the unlocking of its stripes: every reported
+// event has happened, and those of a key come in the order of its commits. OnEvents is called right there. Events is a
+// bounded buffer after it, which a loop empties. When it is full, events are lost, and counted at the position of the
+// gap: a listener must never delay a writer, and one that must miss nothing reads the store again when it sees a gap.
+// An event is reported before its commit is on disk; its ticket is what to wait with.
 
 // Event says what a commit did to a key.
 type Event struct {
@@ -29,7 +30,8 @@ type Event struct {
 	Lost uint64
 }
 
-// EventKind is an operation, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package structures.
+// EventKind is an operation, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package
+// structures.
 type EventKind = structures.EventKind
 
 // EventClass is a set of classes of events. The constants are in package structures.
@@ -52,12 +54,12 @@ const defaultEventBuffer = 4096
 
 // Events is a subscription to what happens to keys. Its methods may be called from any goroutine.
 //
-// It reports all commits that begin after Store.Events has returned, and nothing that was rolled back. The events of one
-// key come in the order of its commits, and those of one commit in the order in which they happened; commits on different
-// keys come in the order in which they were made, or in another if they were made at the same time. An expired key is
-// reported when it is deleted, which is when a write finds it or the expiry cycle reaches it, not when its time comes. A
-// key that is set with a deadline reports "set" and "expire", a collection whose last element goes "del" after its own
-// event.
+// It reports all commits that begin after Store.Events has returned, and nothing that was rolled back. The events of
+// one key come in the order of its commits, and those of one commit in the order in which they happened; commits on
+// different keys come in the order in which they were made, or in another if they were made at the same time. An
+// expired key is reported when it is deleted, which is when a write finds it or the expiry cycle reaches it, not when
+// its time comes. A key that is set with a deadline reports "set" and "expire", a collection whose last element goes
+// "del" after its own event.
 //
 // A listener never delays a writer: see EventOptions.Buffer. Without listeners, events cost a write nothing.
 type Events struct {
@@ -75,8 +77,8 @@ type Events struct {
 	ready  chan struct{} // has one element if buf has, or closed is set
 }
 
-// Events subscribes to what happens to the keys of the namespace from now on. Close ends it, and so does the store's. It
-// waits for running transactions, and fails with ErrNested within one of its own.
+// Events subscribes to what happens to the keys of the namespace from now on. Close ends it, and so does the store's.
+// It waits for running transactions, and fails with ErrNested within one of its own.
 func (s *Store) Events(o EventOptions) (*Events, error) {
 	if o.Classes == 0 {
 		o.Classes = structures.AllClasses
@@ -101,17 +103,18 @@ func (s *Store) Events(o EventOptions) (*Events, error) {
 	return e, nil
 }
 
-// OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for programs that pass events
-// on in order; Events suits all others. fn runs within the commit, while its keys are locked: it must be quick, and must neither
-// wait nor use the store, which fails with ErrNested. It may get only a part of the events of transactions that run when OnEvents
-// is called. If fn panics, the writer gets the panic after all other listeners have got the commit, which stands.
+// OnEvents calls fn with every event of the classes, of all namespaces, until stop is called. It is for programs that
+// pass events on in order; Events suits all others. fn runs within the commit, while its keys are locked: it must be
+// quick, and must neither wait nor use the store, which fails with ErrNested. It may get only a part of the events of
+// transactions that run when OnEvents is called. If fn panics, the writer gets the panic after all other listeners have
+// got the commit, which stands.
 func (s *Store) OnEvents(classes EventClass, fn func(Event)) (stop func()) {
 	l := s.listen(&listener{classes: classes, hear: fn, shut: func() {}, foreign: true})
 	return func() { s.unlisten(l) }
 }
 
-// All ranges over the events as they come, until ctx ends, or the subscription or the store is closed and nothing is left.
-// Several loops share the events among them.
+// All ranges over the events as they come, until ctx ends, or the subscription or the store is closed and nothing is
+// left. Several loops share the events among them.
 func (e *Events) All(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for ctx.Err() == nil {
@@ -200,7 +203,8 @@ func (e *Events) signal() {
 	}
 }
 
-// listeners receive events. Each counts as one watched key, so that one load of a counter tells a write that there are none.
+// listeners receive events. Each counts as one watched key, so that one load of a counter tells a write that there are
+// none.
 type listeners struct {
 	classes     atomic.Uint32 // that any listener wants
 	wantChanges atomic.Bool   // a listener wants changes
@@ -256,8 +260,9 @@ func (o *listeners) all() []*listener {
 // want reports whether there is a listener for events of a class.
 func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Load())&class != 0 }
 
-// notifyListeners passes changes and events on to their listeners, and calls the hooks in their places among the events. The changes come
-// first: whoever hears of an event no longer trusts what he has cached. The keys of all are locked.
+// notifyListeners passes changes and events on to their listeners, and calls the hooks in their places among the
+// events. The changes come first: whoever hears of an event no longer trusts what he has cached. The keys of all are
+// locked.
 func (c *core) notifyListeners(ticket Ticket, events []Event, changes []Change, hooks ...hook) {
 	if len(events) == 0 && len(changes) == 0 && len(hooks) == 0 {
 		return
@@ -305,8 +310,8 @@ func (l *listener) notify(ticket Ticket, events []Event, changes []Change) {
 	})
 }
 
-// each calls fn, which is a user's or calls one, with every element: if it panics, or ends its goroutine, that continues
-// after fn has been called with the others.
+// each calls fn, which is a user's or calls one, with every element: if it panics, or ends its goroutine, that
+// continues after fn has been called with the others.
 func each[T any](list []T, fn func(T)) {
 	done := 0
 	defer func() {

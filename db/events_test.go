@@ -246,8 +246,8 @@ func TestEndOfEvents(t *testing.T) {
 	}
 }
 
-// TestEventsInOrder has writers push to a few lists and note the length in a hash, in one commit. Listeners must get all of it,
-// and for each key in the order of the commits.
+// TestEventsInOrder has writers push to a few lists and note the length in a hash, in one commit. Listeners must get
+// all of it, and for each key in the order of the commits.
 func TestEventsInOrder(t *testing.T) {
 	const writers, keys, rounds = 4, 3, 300
 	s := open(t)

@@ -45,8 +45,8 @@ func install(tx *db.Tx, p software) error {
 	return err
 }
 
-// A package database in every data type: each package is one commit over several keys, and the questions are answered from
-// one moment. The program in examples/packages does the same with all of a Debian system.
+// A package database in every data type: each package is one commit over several keys, and the questions are answered
+// from one moment. The program in examples/packages does the same with all of a Debian system.
 func Example_packages() {
 	dir, err := os.MkdirTemp("", "packages-")
 	if err != nil {

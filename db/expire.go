@@ -111,7 +111,8 @@ func (s *Store) writeCheckpoint() error {
 	return ttl.Write(s.opts.seam.FS, s.base.Dir(), s.base.StoreID(), ttl.Mark(upTo), s.deadlines)
 }
 
-// closeCheckpoint writes the TTL file at Close, unless the disk is full: without it the next Open reads the deadlines from the log.
+// closeCheckpoint writes the TTL file at Close, unless the disk is full: without it the next Open reads the deadlines
+// from the log.
 func (s *Store) closeCheckpoint() error {
 	if s.base.Full() {
 		s.opts.Logger.Warn("TTL file not written: the disk is full", "dir", s.base.Dir())
@@ -157,8 +158,9 @@ func (s *Store) expireLoop(ctx context.Context) {
 	}
 }
 
-// expireCycle is one run of the expiry cycle, and returns how long to rest after it. After a run that fails and deletes nothing,
-// perhaps because the store takes no writes, the waits grow: what has expired is hidden from readers all the same.
+// expireCycle is one run of the expiry cycle, and returns how long to rest after it. After a run that fails and deletes
+// nothing, perhaps because the store takes no writes, the waits grow: what has expired is hidden from readers all the
+// same.
 func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest time.Duration) {
 	const longest = 10 * time.Second
 	if s.noExpiry.Load() {
@@ -179,8 +181,8 @@ func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest t
 	return expiryRest(every, took, n > 0 && (n >= expiryMax || took >= expiryBudget))
 }
 
-// expiryRest returns the usual rest, or, after a run that reached its bounds, three times as long as the run took: a cycle that
-// does not keep up uses a quarter of a core, as that of Redis.
+// expiryRest returns the usual rest, or, after a run that reached its bounds, three times as long as the run took: a
+// cycle that does not keep up uses a quarter of a core, as that of Redis.
 func expiryRest(every, took time.Duration, behind bool) time.Duration {
 	if behind {
 		return min(every, 3*took)
@@ -212,8 +214,8 @@ func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 	return n, err
 }
 
-// reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how many. A
-// damaged key goes as well.
+// reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how
+// many. A damaged key goes as well.
 func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 	ns, ok := s.base.NamespaceOf(space)
 	if !ok {

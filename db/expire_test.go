@@ -9,8 +9,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestExpiryKeepsUp: keys that are due at one instant are gone soon. A cycle of a thousand keys each tenth of a second would take
-// ten seconds for them. In a bubble of synctest work takes no time, so what is measured are the rests between runs.
+// TestExpiryKeepsUp: keys that are due at one instant are gone soon. A cycle of a thousand keys each tenth of a second
+// would take ten seconds for them. In a bubble of synctest work takes no time, so what is measured are the rests
+// between runs.
 func TestExpiryKeepsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 100_000

@@ -17,8 +17,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestFeedTakesNothingBack: whatever a feed has shown at any moment is in the store after a power cut at that moment, in all sync modes, and
-// the commits before it as well.
+// TestFeedTakesNothingBack: whatever a feed has shown at any moment is in the store after a power cut at that moment,
+// in all sync modes, and the commits before it as well.
 func TestFeedTakesNothingBack(t *testing.T) {
 	r := chance.Rand(t)
 	for _, mode := range crashModes {

@@ -15,7 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestFeedPair: two feeds of one store, read at the same time beside a writer that rotates and merges, give the same commits.
+// TestFeedPair: two feeds of one store, read at the same time beside a writer that rotates and merges, give the same
+// commits.
 func TestFeedPair(t *testing.T) {
 	dir, r := t.TempDir(), chance.Rand(t)
 	w := ok[*db.Store](t)(db.Open(dir, &db.Options{SegmentSize: 16 << 10, NoMerge: true, ExpireEvery: -1, SyncEvery: 5 * time.Millisecond}))
@@ -77,7 +78,8 @@ func TestFeedPair(t *testing.T) {
 	}
 }
 
-// TestFeedFromReadOnlyMedia: a feed of a store that nobody can write to, and that was not closed, needs no lock and makes no file.
+// TestFeedFromReadOnlyMedia: a feed of a store that nobody can write to, and that was not closed, needs no lock and
+// makes no file.
 func TestFeedFromReadOnlyMedia(t *testing.T) {
 	mem := vfs.NewMem()
 	w := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{SegmentSize: 4 << 10, NoMerge: true, ExpireEvery: -1}, seam.Options{FS: mem})))

@@ -14,8 +14,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestFeedOpensBesideMerges: whatever the writer does between two operations on files of a feed that is opened, rotate, merge or close, the feed opens and shows what
-// there is, or says that merges have removed commits. That it came upon a file which has just gone is no error.
+// TestFeedOpensBesideMerges: whatever the writer does between two operations on files of a feed that is opened, rotate,
+// merge or close, the feed opens and shows what there is, or says that merges have removed commits. That it came upon a
+// file which has just gone is no error.
 func TestFeedOpensBesideMerges(t *testing.T) {
 	r, every := chance.Rand(t), 3
 	if testing.Short() {

@@ -64,8 +64,8 @@ func fillCommits(t *testing.T, s *db.Store, n int) {
 	}
 }
 
-// TestFeedOlderCopy: a feed in whose directory, or place, an older copy of the store is put ends with an error that says so, whether the
-// copy is at rest, or another writer has given the numbers again before the feed has looked.
+// TestFeedOlderCopy: a feed in whose directory, or place, an older copy of the store is put ends with an error that
+// says so, whether the copy is at rest, or another writer has given the numbers again before the feed has looked.
 func TestFeedOlderCopy(t *testing.T) {
 	for way, replace := range replaceWays {
 		for when, write := range olderCopies {
@@ -113,8 +113,8 @@ func wantReplaced(t *testing.T, f *feed.Feed) {
 	}
 }
 
-// TestFollowOlderCopy: a follower in whose directory an older copy of the store is put shows that, as of a log that has gone back; one in
-// whose place another directory is says so.
+// TestFollowOlderCopy: a follower in whose directory an older copy of the store is put shows that, as of a log that has
+// gone back; one in whose place another directory is says so.
 func TestFollowOlderCopy(t *testing.T) {
 	for way, replace := range replaceWays {
 		for when, write := range olderCopies {

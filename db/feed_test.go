@@ -286,8 +286,8 @@ func commits(t *testing.T, dir string, after uint64, o *bitcask.Options) (list [
 	return list, last
 }
 
-// TestFeed: a feed that is read next to rotations, merges, flushes, swaps and a writer that closes and opens the store again has every commit
-// once and in order, and doing what they say makes what the store holds.
+// TestFeed: a feed that is read next to rotations, merges, flushes, swaps and a writer that closes and opens the store
+// again has every commit once and in order, and doing what they say makes what the store holds.
 func TestFeed(t *testing.T) {
 	for name, copies := range map[string]seam.Copies{"copied": seam.CopiesOn, "written": seam.CopiesOff} {
 		t.Run(name, func(t *testing.T) {
@@ -339,8 +339,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestFeedResumes: a feed that begins after any sequence number, also one within a commit, shows the same as the one that has begun at the
-// beginning, namespaces included.
+// TestFeedResumes: a feed that begins after any sequence number, also one within a commit, shows the same as the one
+// that has begun at the beginning, namespaces included.
 func TestFeedResumes(t *testing.T) {
 	dir, r := t.TempDir(), chance.Rand(t)
 	open := func() *db.Store {
@@ -395,8 +395,8 @@ func drained(t *testing.T, dir string, after uint64) (list []string, err error) 
 	return list, err
 }
 
-// TestFeedAfterMerges: where merges have removed commits a beginning before that is an error that says from where on all are there, and they
-// are. What they make of an export of that time or later is what the store holds.
+// TestFeedAfterMerges: where merges have removed commits a beginning before that is an error that says from where on
+// all are there, and they are. What they make of an export of that time or later is what the store holds.
 func TestFeedAfterMerges(t *testing.T) {
 	dir := t.TempDir()
 	w := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true, ExpireEvery: -1}))
@@ -428,8 +428,8 @@ func TestFeedAfterMerges(t *testing.T) {
 	equal(t, "the newest commits", n, 2)
 }
 
-// TestFeedNamespacesAreLost: where a flush has come after what is left of the log begins, and the record before that is merged, a beginning before
-// the flush is an error that names it.
+// TestFeedNamespacesAreLost: where a flush has come after what is left of the log begins, and the record before that is
+// merged, a beginning before the flush is an error that names it.
 func TestFeedNamespacesAreLost(t *testing.T) {
 	dir := t.TempDir()
 	w := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true, ExpireEvery: -1}))
@@ -454,7 +454,8 @@ func TestFeedNamespacesAreLost(t *testing.T) {
 	equal(t, "commits after the swap", len(got), 1)
 }
 
-// TestFeedDamage: with any bit of the log flipped a feed ends with an error that says where, after commits that are those of the intact log.
+// TestFeedDamage: with any bit of the log flipped a feed ends with an error that says where, after commits that are
+// those of the intact log.
 func TestFeedDamage(t *testing.T) {
 	dir, r := t.TempDir(), chance.Rand(t)
 	w := ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{SegmentSize: 2 << 10, NoMerge: true, ExpireEvery: -1}, seam.Options{NoHints: true, NoIndex: true})))
@@ -495,8 +496,8 @@ func TestFeedDamage(t *testing.T) {
 	equal(t, "commits in the end", len(got), len(want))
 }
 
-// TestFeedKilled: a feed goes on through any number of writers that are killed, has every commit once, and none that the store has not.
-// Where they merge as well, it may be overtaken by them, and says so.
+// TestFeedKilled: a feed goes on through any number of writers that are killed, has every commit once, and none that
+// the store has not. Where they merge as well, it may be overtaken by them, and says so.
 func TestFeedKilled(t *testing.T) {
 	dir, r := t.TempDir(), chance.Rand(t)
 	must(t, ok[*db.Store](t)(db.Open(dir, nil)).Close())

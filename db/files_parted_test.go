@@ -16,9 +16,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestHalfARestore copies the directory of a store, has both copies make the same steps on other keys, and puts the hints,
-// the INDEX and the TTL file of the one into the other, singly and all of a kind. Their segments have the same ids, lengths,
-// counts and sequence numbers. Each opens with its own content.
+// TestHalfARestore copies the directory of a store, has both copies make the same steps on other keys, and puts the
+// hints, the INDEX and the TTL file of the one into the other, singly and all of a kind. Their segments have the same
+// ids, lengths, counts and sequence numbers. Each opens with its own content.
 func TestHalfARestore(t *testing.T) {
 	seed := chance.Draw(*copiesSeed)
 	lives := 60

@@ -9,10 +9,11 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
-// Following: a store that was opened with Options.Follow applies what the writer of the directory commits (bitcask/follow.go). Each commit
-// is applied with its keys locked, so a transaction sees whole ones; and with the keys locked this package brings its deadlines and its
-// ordered keys in step, marks watches and calls the listeners of OnChanges. Waiters for streams are served after that. Keyspace events
-// are not reported: they name operations, and the log has only what these wrote.
+// Following: a store that was opened with Options.Follow applies what the writer of the directory commits
+// (bitcask/follow.go). Each commit is applied with its keys locked, so a transaction sees whole ones; and with the keys
+// locked this package brings its deadlines and its ordered keys in step, marks watches and calls the listeners of
+// OnChanges. Waiters for streams are served after that. Keyspace events are not reported: they name operations, and the
+// log has only what these wrote.
 
 // FollowState says how far a store that follows has got.
 type FollowState = bitcask.FollowState
@@ -20,17 +21,18 @@ type FollowState = bitcask.FollowState
 // ErrNotFollowing is returned for a store that was not opened with Options.Follow.
 var ErrNotFollowing = bitcask.ErrNotFollowing
 
-// ErrRolledBack is returned by a read of a store that follows, of what its writer has rolled back after a write that failed half way. It
-// passes by itself: read again.
+// ErrRolledBack is returned by a read of a store that follows, of what its writer has rolled back after a write that
+// failed half way. It passes by itself: read again.
 var ErrRolledBack = bitcask.ErrRolledBack
 
-// Position is the number of the last record of the last commit that the store shows. Each record has a number, in the order of the
-// commits; all stores of one directory give a commit the same ones.
+// Position is the number of the last record of the last commit that the store shows. Each record has a number, in the
+// order of the commits; all stores of one directory give a commit the same ones.
 func (s *Store) Position() uint64 { return s.base.Sequence() }
 
-// WaitPosition returns when the store shows all commits up to a position: in a store that follows, once the writer has made them. Errors:
-// ErrNotFollowing if it does not follow, and is not there; ErrClosed; that of FollowState, once a listener has ended what follows; the
-// context's.
+// WaitPosition returns when the store shows all commits up to a position: in a store that follows, once the writer has
+// made them. Errors:
+// ErrNotFollowing if it does not follow, and is not there; ErrClosed; that of FollowState, once a listener has ended
+// what follows; the context's.
 func (s *Store) WaitPosition(ctx context.Context, position uint64) error {
 	if err := s.guard.check(); err != nil {
 		return err
@@ -38,7 +40,8 @@ func (s *Store) WaitPosition(ctx context.Context, position uint64) error {
 	return s.base.WaitSequence(ctx, position)
 }
 
-// FollowState says how far a store that follows has got, and whether it can go on. Err of any other store is ErrNotFollowing.
+// FollowState says how far a store that follows has got, and whether it can go on. Err of any other store is
+// ErrNotFollowing.
 func (s *Store) FollowState() FollowState { return s.base.FollowState() }
 
 // follow begins to follow.
@@ -100,7 +103,8 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 	return s.serveFollowed(awaited)
 }
 
-// tellChanges notifies the listeners of OnChanges. One that panics is not the business of the writer, which is another store.
+// tellChanges notifies the listeners of OnChanges. One that panics is not the business of the writer, which is another
+// store.
 func (s *Store) tellChanges(sequence uint64, changes []Change) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestFollowFullDisk: writes that fail half way, as on a full disk, and that their clients repeat, leave nothing in a follower that the
-// writer does not have, and no read of it says that there is damage.
+// TestFollowFullDisk: writes that fail half way, as on a full disk, and that their clients repeat, leave nothing in a
+// follower that the writer does not have, and no read of it says that there is damage.
 func TestFollowFullDisk(t *testing.T) {
 	dir, r := t.TempDir(), chance.Rand(t)
 	fault := vfstest.NewFault(vfs.OS())

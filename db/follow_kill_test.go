@@ -19,7 +19,8 @@ import (
 // followEnv has the seed, whether to merge, and the directory for the child of TestFollowKilled.
 const followEnv = "STAVE_FOLLOW_TEST"
 
-// followChild opens the store, makes commits until it is killed, and prints its position and the sum of its contents after each.
+// followChild opens the store, makes commits until it is killed, and prints its position and the sum of its contents
+// after each.
 func followChild(text string) error {
 	var seed uint64
 	var merges bool
@@ -51,8 +52,8 @@ func followChild(text string) error {
 	}
 }
 
-// TestFollowKilled: a follower goes on through any number of writers that are killed, and each state that it shows is one that a writer
-// held. A state that a killed writer did not get to tell of is not known, and is not looked at.
+// TestFollowKilled: a follower goes on through any number of writers that are killed, and each state that it shows is
+// one that a writer held. A state that a killed writer did not get to tell of is not known, and is not looked at.
 func TestFollowKilled(t *testing.T) {
 	if text := os.Getenv(followEnv); text != "" {
 		fmt.Println("child:", followChild(text))

@@ -73,9 +73,9 @@ func contentsOf(s *db.Store) (position uint64, sum uint64, text string, err erro
 	return position, h.Sum64(), b.String(), err
 }
 
-// TestFollow: whatever a follower shows at any moment is what its writer held after some commit, and the positions agree, next to
-// rotations, merges, flushes, swaps and a writer that closes and opens the store again, with commits that are copied and with such that are
-// written.
+// TestFollow: whatever a follower shows at any moment is what its writer held after some commit, and the positions
+// agree, next to rotations, merges, flushes, swaps and a writer that closes and opens the store again, with commits
+// that are copied and with such that are written.
 func TestFollow(t *testing.T) {
 	for name, copies := range map[string]seam.Copies{"copied": seam.CopiesOn, "written": seam.CopiesOff} {
 		t.Run(name, func(t *testing.T) { testFollow(t, seam.Options{Copies: copies, CopyStep: 4 << 10}) })
@@ -182,8 +182,8 @@ func testFollow(t *testing.T, o seam.Options) {
 	must(t, st.Err)
 }
 
-// TestFollowShowsWholeCommits: of keys that are written in one commit a later read never shows an older one, whether the reads take locks or
-// not.
+// TestFollowShowsWholeCommits: of keys that are written in one commit a later read never shows an older one, whether
+// the reads take locks or not.
 func TestFollowShowsWholeCommits(t *testing.T) {
 	dir := t.TempDir()
 	w := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true}))
@@ -226,7 +226,8 @@ func TestFollowShowsWholeCommits(t *testing.T) {
 	looks.Wait()
 }
 
-// TestFollowEnded: a listener that ends the goroutine which follows leaves no lock held, and who waits for a position is told.
+// TestFollowEnded: a listener that ends the goroutine which follows leaves no lock held, and who waits for a position
+// is told.
 func TestFollowEnded(t *testing.T) {
 	dir := t.TempDir()
 	w := ok[*db.Store](t)(db.Open(dir, nil))

@@ -36,7 +36,8 @@ func fillStore(t *testing.T, s *db.Store) {
 	}
 }
 
-// TestDeletesOnAFullDisk: whatever takes something away works on a full disk, of all types, and what adds something is refused.
+// TestDeletesOnAFullDisk: whatever takes something away works on a full disk, of all types, and what adds something is
+// refused.
 func TestDeletesOnAFullDisk(t *testing.T) {
 	for _, o := range []db.Options{{}, {Sync: db.SyncAlways}, {SegmentSize: 2000}} {
 		mem := vfs.NewMem()
@@ -151,8 +152,9 @@ type loudLines struct {
 func (l loudLines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (l loudLines) Handle(context.Context, slog.Record) error        { l.n.Add(1); return nil }
 
-// TestBackgroundWorkWaitsAfterFailures: a store that takes no writes, for want of space or after a failed sync, has keys to reap and segments
-// to merge for ten minutes. The log has some lines of it, and the file system is not asked all the time.
+// TestBackgroundWorkWaitsAfterFailures: a store that takes no writes, for want of space or after a failed sync, has
+// keys to reap and segments to merge for ten minutes. The log has some lines of it, and the file system is not asked
+// all the time.
 func TestBackgroundWorkWaitsAfterFailures(t *testing.T) {
 	for name, rule := range map[string]vfstest.Rule{
 		"full":   {Ops: []vfstest.Op{vfstest.OpWrite, vfstest.OpCreate}, Err: syscall.ENOSPC, Sticky: true},

@@ -2,8 +2,8 @@ package db
 
 import "github.com/stavedb/stave/structures"
 
-// Geo is a handle on a key that holds members with places on earth. It is a sorted set, and can be used as one: the score of a
-// member is the geohash of its place. Its methods return ErrWrongType if the key holds anything else.
+// Geo is a handle on a key that holds members with places on earth. It is a sorted set, and can be used as one: the
+// score of a member is the geohash of its place. Its methods return ErrWrongType if the key holds anything else.
 type Geo struct{ handle }
 
 // Geo returns a handle on the places at key. It reads nothing.
@@ -56,8 +56,9 @@ const (
 	FarthestFirst = structures.FarthestFirst
 )
 
-// Add adds members, or gives those that exist another place, and returns how many are new. It fails with a structures.Error
-// if a point is out of bounds (see GeoPoint.Valid). A place is kept to about half a metre. O(log n) a member.
+// Add adds members, or gives those that exist another place, and returns how many are new. It fails with a
+// structures.Error if a point is out of bounds (see GeoPoint.Valid). A place is kept to about half a metre. O(log n) a
+// member.
 func (g Geo) Add(members ...GeoMember) (int, error) {
 	res, err := g.AddWith(members)
 	return res.Added, err
@@ -77,20 +78,21 @@ func (g Geo) Position(member string) (GeoPoint, error) {
 	return callFound(g.handle, reading, func(t *Tx) (GeoPoint, bool, error) { return g.on(t).Position(member) })
 }
 
-// Distance returns how far two members are from each other in metres, or ErrNotFound if one of them does not exist. O(log n).
+// Distance returns how far two members are from each other in metres, or ErrNotFound if one of them does not exist.
+// O(log n).
 func (g Geo) Distance(a, b string) (float64, error) {
 	return callFound(g.handle, reading, func(t *Tx) (float64, bool, error) { return g.on(t).Distance(a, b) })
 }
 
-// Search returns the members within a shape, none if the key does not exist. It fails with structures.ErrGeoMember if the
-// member in the centre does not exist. O(log n + m) in the number m of members near the shape.
+// Search returns the members within a shape, none if the key does not exist. It fails with structures.ErrGeoMember if
+// the member in the centre does not exist. O(log n + m) in the number m of members near the shape.
 func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 	return call(g.handle, reading, func(t *Tx) ([]GeoResult, error) { return g.on(t).Search(q) })
 }
 
-// PutSearch makes the key what a search in the places at another key finds, whatever it held before, and returns how many
-// members that are; none deletes the key. Their scores are their geohashes, or their distances from the centre in units of
-// unit metres if that is not 0. O(log n) a member besides the cost of Search.
+// PutSearch makes the key what a search in the places at another key finds, whatever it held before, and returns how
+// many members that are; none deletes the key. Their scores are their geohashes, or their distances from the centre in
+// units of unit metres if that is not 0. O(log n) a member besides the cost of Search.
 func (g Geo) PutSearch(from string, q GeoSearch, unit float64) (int, error) {
 	return callKeys(g.handle, writing, []string{g.key, from}, func(t *Tx) (int, error) { return g.on(t).PutSearch(from, q, unit) })
 }

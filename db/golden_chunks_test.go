@@ -36,9 +36,8 @@ var goldenV1c = golden{
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
 }
 
-// goldenV1d is the same with INDEX of version 3 and TTL of version 2, which name a state of the log, and openings and merges
-// in the manifest (edits 8 to 10). It is made by
-// go test ./db -run 'TestGoldenMarks$' -update
+// goldenV1d is the same with INDEX of version 3 and TTL of version 2, which name a state of the log, and openings and
+// merges in the manifest (edits 8 to 10). It is made by go test ./db -run 'TestGoldenMarks$' -update
 var goldenV1d = golden{
 	dir: "testdata/golden-v1d", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
@@ -224,8 +223,8 @@ func (g golden) wantRecords(t *testing.T) {
 	}
 }
 
-// TestGoldenHintsOfBefore: hints of an older version stay until new ones take their names, so that a store which cannot be
-// opened now has what the older version needs.
+// TestGoldenHintsOfBefore: hints of an older version stay until new ones take their names, so that a store which cannot
+// be opened now has what the older version needs.
 func TestGoldenHintsOfBefore(t *testing.T) {
 	hints := func(dir string) map[string]string {
 		t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// storeUses is every method of a store, used within one of its own closures or callbacks: locks says that it would wait for itself, and so
-// must fail with ErrNested; the others work.
+// storeUses is every method of a store, used within one of its own closures or callbacks: locks says that it would wait
+// for itself, and so must fail with ErrNested; the others work.
 var storeUses = map[string]struct {
 	use   func(t *testing.T, s *db.Store) error
 	locks bool
@@ -152,8 +152,8 @@ var callbacks = map[string]func(t *testing.T, s *db.Store, fn func()){
 	},
 }
 
-// TestNestedUseOfEverything: within a closure or a callback of the store, each of its methods, and of its handles', works or fails with
-// ErrNested. None waits for itself.
+// TestNestedUseOfEverything: within a closure or a callback of the store, each of its methods, and of its handles',
+// works or fails with ErrNested. None waits for itself.
 func TestNestedUseOfEverything(t *testing.T) {
 	typ := reflect.TypeFor[*db.Store]()
 	maker := reflect.TypeFor[makers]()

@@ -6,9 +6,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Hash is a handle on a key that holds a map from field names to values. Its methods return ErrWrongType if the key holds
-// anything else. An empty hash does not exist: the last field takes the key with it. A field may have a deadline, see
-// ExpireFields; from then on it is never seen again, whether or not the background cycle has reaped it yet.
+// Hash is a handle on a key that holds a map from field names to values. Its methods return ErrWrongType if the key
+// holds anything else. An empty hash does not exist: the last field takes the key with it. A field may have a deadline,
+// see ExpireFields; from then on it is never seen again, whether or not the background cycle has reaped it yet.
 type Hash struct{ handle }
 
 // Hash returns a handle on the hash at key. It reads nothing.
@@ -33,8 +33,8 @@ type ScanOptions = structures.ScanOptions
 // Get returns a copy of a field's value. It returns ErrNotFound if the key or the field does not exist. O(log n).
 func (h Hash) Get(field string) ([]byte, error) { return owned(h.AppendTo([]byte{}, field)) }
 
-// AppendTo appends a field's value to dst and returns the extended buffer: Get without an allocation if dst has room. It
-// returns dst unchanged and ErrNotFound if the key or the field does not exist. O(log n).
+// AppendTo appends a field's value to dst and returns the extended buffer: Get without an allocation if dst has room.
+// It returns dst unchanged and ErrNotFound if the key or the field does not exist. O(log n).
 func (h Hash) AppendTo(dst []byte, field string) ([]byte, error) {
 	var ok bool
 	err := h.do(reading, func(t *Tx) (err error) {
@@ -52,9 +52,9 @@ func (h Hash) GetMany(fields ...string) ([][]byte, error) {
 	return owned(values, err)
 }
 
-// VisitMany calls visit with the place and the value of each of several fields, in their order, until it returns false: GetMany
-// without copies. nil stands for a field that does not exist. The slice is valid during the call only, and visit may not use
-// the store or change the transaction. O(log n) a field.
+// VisitMany calls visit with the place and the value of each of several fields, in their order, until it returns false:
+// GetMany without copies. nil stands for a field that does not exist. The slice is valid during the call only, and
+// visit may not use the store or change the transaction. O(log n) a field.
 func (h Hash) VisitMany(fields []string, visit func(i int, value []byte) bool) error {
 	return h.visit(func(t *Tx) error { return h.on(t).VisitMany(fields, visit) })
 }
@@ -64,12 +64,14 @@ func (h Hash) Has(field string) (bool, error) {
 	return call(h.handle, reading, func(t *Tx) (bool, error) { return h.on(t).Has(field) })
 }
 
-// Len returns the number of fields, 0 if the key does not exist. O(1), and O(log n) in the number of fields with deadlines.
+// Len returns the number of fields, 0 if the key does not exist. O(1), and O(log n) in the number of fields with
+// deadlines.
 func (h Hash) Len() (int, error) {
 	return call(h.handle, reading, func(t *Tx) (int, error) { return h.on(t).Len() })
 }
 
-// Put sets one field and says whether it is new. Without options it has no deadline afterwards; those of PutWith can be given. O(log n).
+// Put sets one field and says whether it is new. Without options it has no deadline afterwards; those of PutWith can be
+// given. O(log n).
 func (h Hash) Put(field string, value []byte, options ...WriteOption) (bool, error) {
 	if len(options) > 0 {
 		n, err := h.putWith([]Field{{Name: field, Value: value}}, options)
@@ -78,7 +80,8 @@ func (h Hash) Put(field string, value []byte, options ...WriteOption) (bool, err
 	return call(h.handle, writing, func(t *Tx) (bool, error) { return h.on(t).Put(field, value) })
 }
 
-// PutAll sets fields in their order and returns how many of them are new. They have no deadline afterwards. O(log n) a field.
+// PutAll sets fields in their order and returns how many of them are new. They have no deadline afterwards. O(log n) a
+// field.
 func (h Hash) PutAll(fields ...Field) (int, error) {
 	return call(h.handle, writing, func(t *Tx) (int, error) { return h.on(t).PutAll(fields) })
 }
@@ -88,9 +91,9 @@ func (h Hash) Delete(fields ...string) (int, error) {
 	return call(h.handle, writing, func(t *Tx) (int, error) { return h.on(t).Delete(fields) })
 }
 
-// Incr adds delta to the decimal integer that the field holds, 0 if it does not exist, and returns the sum. The deadline
-// stays. It fails with structures.ErrHashNotInteger if the value is no int64, and with structures.ErrOverflow if the sum
-// would not be one. O(log n).
+// Incr adds delta to the decimal integer that the field holds, 0 if it does not exist, and returns the sum. The
+// deadline stays. It fails with structures.ErrHashNotInteger if the value is no int64, and with structures.ErrOverflow
+// if the sum would not be one. O(log n).
 func (h Hash) Incr(field string, delta int64) (int64, error) {
 	return call(h.handle, writing, func(t *Tx) (int64, error) { return h.on(t).Incr(field, delta) })
 }
@@ -113,9 +116,9 @@ func (h Hash) Fields() ([]string, error) {
 	return names, err
 }
 
-// Visit calls start once with the number of fields, then visit for each field until it returns false, all at one moment.
-// start may be nil. The slices are valid during the call only, and neither function may use the store or change the
-// transaction: it is the form that copies nothing. O(n).
+// Visit calls start once with the number of fields, then visit for each field until it returns false, all at one
+// moment. start may be nil. The slices are valid during the call only, and neither function may use the store or change
+// the transaction: it is the form that copies nothing. O(n).
 func (h Hash) Visit(start func(n int), visit func(name, value []byte) bool) error {
 	return h.visit(func(t *Tx) error { return h.on(t).Visit(start, visit) })
 }
@@ -125,8 +128,8 @@ func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error
 	return h.visit(func(t *Tx) error { return h.on(t).VisitFields(start, visit) })
 }
 
-// Scan returns some fields and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
-// field that exists from the start of the scan to its end is returned exactly once. A hash of up to 128 fields comes
+// Scan returns some fields and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it.
+// A field that exists from the start of the scan to its end is returned exactly once. A hash of up to 128 fields comes
 // whole. O(o.Count), 10 if it is 0.
 func (h Hash) Scan(cursor uint64, o ScanOptions) (fields []Field, next uint64, err error) {
 	next, err = call(h.handle, reading, func(t *Tx) (uint64, error) {
@@ -141,8 +144,8 @@ func (h Hash) Scan(cursor uint64, o ScanOptions) (fields []Field, next uint64, e
 	return fields, next, err
 }
 
-// All ranges over the fields, in no particular order. See the package documentation on iterators: it reads in pages, so the
-// loop may change the hash.
+// All ranges over the fields, in no particular order. See the package documentation on iterators: it reads in pages, so
+// the loop may change the hash.
 func (h Hash) All() iter.Seq2[Field, error] {
 	return scanPages(h.handle, func(cursor uint64) ([]Field, uint64, error) {
 		return h.Scan(cursor, ScanOptions{Count: pageSize})

@@ -6,9 +6,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Deadlines of fields. The log has those of each hash, in order; core.fields has, for every such hash, a moment before which
-// none of its fields expires, for the cycle to find it. That moment may be too early: it advances only when the cycle reaches
-// it, and goes with the last deadline.
+// Deadlines of fields. The log has those of each hash, in order; core.fields has, for every such hash, a moment before
+// which none of its fields expires, for the cycle to find it. That moment may be too early: it advances only when the
+// cycle reaches it, and goes with the last deadline.
 
 func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {
 	deadlines, err = t.base.FieldDeadlines(t.ns, t.base.KeyOf(f))

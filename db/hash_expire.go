@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Fields of a hash may have deadlines of their own. Such a field is gone from its deadline on, and the last field takes the key
-// with it. Writing a field clears its deadline, except where it is said to stay.
+// Fields of a hash may have deadlines of their own. Such a field is gone from its deadline on, and the last field takes
+// the key with it. Writing a field clears its deadline, except where it is said to stay.
 
 // FieldResult is what a call did to the deadline of one field. The numbers are those that Redis replies.
 type FieldResult = structures.FieldResult
@@ -27,17 +27,18 @@ const NoField time.Duration = -2
 // LastFieldDeadline is the last deadline that a field may have, in the year 4199, as in Redis.
 var LastFieldDeadline = time.UnixMilli(structures.LastFieldDeadline)
 
-// ExpireFields lets fields expire after d, counted in whole milliseconds, each that exists and for which all conditions, of those of
-// Key.Expire, hold, and returns what became of each of them, in their order: FieldMissing, FieldUnchanged, FieldChanged or FieldDeleted. Fields
-// are deleted at once if d is not positive. A field without a deadline counts as one that expires after any moment. It fails
-// with structures.ErrExpireTime for a moment after LastFieldDeadline, and with structures.ErrExpireNX or
-// structures.ErrExpireGTLT if the conditions contradict each other. O(log n) a field.
+// ExpireFields lets fields expire after d, counted in whole milliseconds, each that exists and for which all
+// conditions, of those of Key.Expire, hold, and returns what became of each of them, in their order: FieldMissing,
+// FieldUnchanged, FieldChanged or FieldDeleted. Fields are deleted at once if d is not positive. A field without a
+// deadline counts as one that expires after any moment. It fails with structures.ErrExpireTime for a moment after
+// LastFieldDeadline, and with structures.ErrExpireNX or structures.ErrExpireGTLT if the conditions contradict each
+// other. O(log n) a field.
 func (h Hash) ExpireFields(d time.Duration, fields []string, conditions ...WriteOption) ([]FieldResult, error) {
 	return h.expireFields(func(now int64) int64 { return now + d.Milliseconds() }, fields, conditions)
 }
 
-// ExpireFieldsAt is ExpireFields with a moment, with a precision of one millisecond. Fields are deleted at once if the moment
-// has passed.
+// ExpireFieldsAt is ExpireFields with a moment, with a precision of one millisecond. Fields are deleted at once if the
+// moment has passed.
 func (h Hash) ExpireFieldsAt(at time.Time, fields []string, conditions ...WriteOption) ([]FieldResult, error) {
 	return h.expireFields(func(int64) int64 { return at.UnixMilli() }, fields, conditions)
 }
@@ -54,8 +55,8 @@ func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, con
 	return owned(results, err)
 }
 
-// PersistFields takes the deadlines of fields away and returns what became of each of them, in their order: FieldMissing,
-// FieldWithoutTTL or FieldChanged. O(log n) a field.
+// PersistFields takes the deadlines of fields away and returns what became of each of them, in their order:
+// FieldMissing, FieldWithoutTTL or FieldChanged. O(log n) a field.
 func (h Hash) PersistFields(fields ...string) ([]FieldResult, error) {
 	results := make([]FieldResult, len(fields))
 	err := h.do(writing, func(t *Tx) error {
@@ -84,8 +85,8 @@ func (h Hash) FieldDeadlines(fields ...string) ([]FieldDeadline, error) {
 	return owned(list, err)
 }
 
-// FieldTTLs returns the time that each of several fields has left to live, in whole milliseconds and in their order: NoTTL for
-// a field without a deadline, NoField for one that does not exist. O(log n) a field, without a read.
+// FieldTTLs returns the time that each of several fields has left to live, in whole milliseconds and in their order:
+// NoTTL for a field without a deadline, NoField for one that does not exist. O(log n) a field, without a read.
 func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
 	list := make([]time.Duration, len(fields))
 	err := h.do(reading, func(t *Tx) error {
@@ -103,9 +104,9 @@ func (h Hash) FieldTTLs(fields ...string) ([]time.Duration, error) {
 	return owned(list, err)
 }
 
-// GetAndExpire returns the values of several fields, in their order, and lets them expire after d, which is counted in whole
-// milliseconds and must be at least one: structures.ErrExpireTime otherwise, and for a moment after LastFieldDeadline. nil
-// stands for a field that does not exist. O(log n) a field.
+// GetAndExpire returns the values of several fields, in their order, and lets them expire after d, which is counted in
+// whole milliseconds and must be at least one: structures.ErrExpireTime otherwise, and for a moment after
+// LastFieldDeadline. nil stands for a field that does not exist. O(log n) a field.
 func (h Hash) GetAndExpire(d time.Duration, fields ...string) ([][]byte, error) {
 	return collectAll(fields, func(visit func(i int, value []byte) bool) error {
 		return h.getAnd(func(now int64) (structures.FieldDeadline, error) {
@@ -117,22 +118,23 @@ func (h Hash) GetAndExpire(d time.Duration, fields ...string) ([][]byte, error) 
 	})
 }
 
-// GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The fields are deleted at once if the
-// moment has passed.
+// GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The fields are deleted at once if
+// the moment has passed.
 func (h Hash) GetAndExpireAt(at time.Time, fields ...string) ([][]byte, error) {
 	return collectAll(fields, func(visit func(i int, value []byte) bool) error { return h.VisitAndExpireAt(at, fields, visit) })
 }
 
-// VisitAndExpireAt is GetAndExpireAt for values that need not all be in memory at once: it calls visit with each value, in the order of the fields, nil for
-// one that does not exist. If visit returns false, the fields after that one stay as they are. The slice is valid during the call only.
+// VisitAndExpireAt is GetAndExpireAt for values that need not all be in memory at once: it calls visit with each value,
+// in the order of the fields, nil for one that does not exist. If visit returns false, the fields after that one stay
+// as they are. The slice is valid during the call only.
 func (h Hash) VisitAndExpireAt(at time.Time, fields []string, visit func(i int, value []byte) bool) error {
 	return h.getAnd(func(int64) (structures.FieldDeadline, error) {
 		return structures.FieldDeadline{Change: structures.SetDeadlines, MS: at.UnixMilli()}, nil
 	}, fields, visit)
 }
 
-// GetAndPersist returns the values of several fields, in their order, and removes their deadlines; nil stands for a field
-// that does not exist. O(log n) a field.
+// GetAndPersist returns the values of several fields, in their order, and removes their deadlines; nil stands for a
+// field that does not exist. O(log n) a field.
 func (h Hash) GetAndPersist(fields ...string) ([][]byte, error) {
 	return collectAll(fields, func(visit func(i int, value []byte) bool) error { return h.VisitAndPersist(fields, visit) })
 }
@@ -162,10 +164,11 @@ func collectAll(fields []string, fn func(visit func(i int, value []byte) bool) e
 	return owned(values, err)
 }
 
-// PutWith sets fields in their order. Without options it is PutAll: the fields have no deadline afterwards. TTL and ExpireAt
-// give them one, deleting them at once if it has passed, and KeepTTL leaves what they have. With IfAbsent nothing is written,
-// and ErrExists returned, if any of the fields exists; with IfPresent, and ErrNotFound, if any does not. A TTL that is not
-// positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime. O(log n) a field.
+// PutWith sets fields in their order. Without options it is PutAll: the fields have no deadline afterwards. TTL and
+// ExpireAt give them one, deleting them at once if it has passed, and KeepTTL leaves what they have. With IfAbsent
+// nothing is written, and ErrExists returned, if any of the fields exists; with IfPresent, and ErrNotFound, if any does
+// not. A TTL that is not positive, or a moment after LastFieldDeadline, gives structures.ErrExpireTime. O(log n) a
+// field.
 func (h Hash) PutWith(fields []Field, options ...WriteOption) error {
 	_, err := h.putWith(fields, options)
 	return err
@@ -184,7 +187,8 @@ func (h Hash) putWith(fields []Field, options []WriteOption) (n int, err error) 
 	return n, held(ok, options, err)
 }
 
-// VisitTimed is Visit with the deadline of each field in Unix milliseconds; 0 is none. start also gets the first of the deadlines. O(n).
+// VisitTimed is Visit with the deadline of each field in Unix milliseconds; 0 is none. start also gets the first of the
+// deadlines. O(n).
 func (h Hash) VisitTimed(start func(n int, first int64), visit func(name, value []byte, ms int64) bool) error {
 	timed := func(ms int64) int64 {
 		if ms == structures.NoDeadline {

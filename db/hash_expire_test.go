@@ -163,8 +163,8 @@ func TestExpiryCycleReapsFields(t *testing.T) {
 	})
 }
 
-// TestFieldsStayGone sets the clock back: a bubble begins where the previous one began. Deleted fields stay gone, with the TTL
-// file and without.
+// TestFieldsStayGone sets the clock back: a bubble begins where the previous one began. Deleted fields stay gone, with
+// the TTL file and without.
 func TestFieldsStayGone(t *testing.T) {
 	for _, file := range []bool{true, false} {
 		disk := vfs.NewMem()

@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// TestOnCommit: what OnCommit was given is called in its place among the events, once, if the transaction was committed, and not if that
-// part of it was rolled back.
+// TestOnCommit: what OnCommit was given is called in its place among the events, once, if the transaction was
+// committed, and not if that part of it was rolled back.
 func TestOnCommit(t *testing.T) {
 	s := dbtest.New(t)
 	var got []string

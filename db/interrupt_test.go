@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestInterrupt: every call that walks through many elements ends when the transaction is to end, and nothing of it is committed.
+// TestInterrupt: every call that walks through many elements ends when the transaction is to end, and nothing of it is
+// committed.
 func TestInterrupt(t *testing.T) {
 	s := openMemory(t)
 	const n = 1000
@@ -94,7 +95,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestRoom: what reads much at once asks for room before, with the bytes or a little more, ends without it, and the transaction goes on.
+// TestRoom: what reads much at once asks for room before, with the bytes or a little more, ends without it, and the
+// transaction goes on.
 func TestRoom(t *testing.T) {
 	const n = 3 << 20
 	s := open(t)

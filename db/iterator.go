@@ -5,8 +5,9 @@ import "iter"
 // pageSize is how many elements an iterator reads at one moment.
 const pageSize = 128
 
-// scanPages ranges over page after page, from cursor 0 to the next cursor that is 0. Nothing is locked while the loop's body
-// runs: on a store, other writers may write between two pages, and on a transaction the body may change what it ranges over.
+// scanPages ranges over page after page, from cursor 0 to the next cursor that is 0. Nothing is locked while the loop's
+// body runs: on a store, other writers may write between two pages, and on a transaction the body may change what it
+// ranges over.
 func scanPages[T any](h handle, scan func(cursor uint64) (page []T, next uint64, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := uint64(0); ; {

@@ -60,10 +60,11 @@ func (k Key) Type() (Type, error) {
 	return call(k.handle, reading, func(t *Tx) (Type, error) { return k.on(t).Type() })
 }
 
-// Expire lets the key expire after d, counted in whole milliseconds, if it exists and all conditions hold, and says whether
-// it did so. Conditions are about deadlines: IfAbsent and IfPresent ask whether the key has one, IfGreater and IfLess whether the new
-// one is later or sooner. The key is deleted at once if d is not positive. It fails with structures.ErrExpireNX or
-// structures.ErrExpireGTLT if the conditions contradict each other. O(log n) in the number of deadlines.
+// Expire lets the key expire after d, counted in whole milliseconds, if it exists and all conditions hold, and says
+// whether it did so. Conditions are about deadlines: IfAbsent and IfPresent ask whether the key has one, IfGreater and
+// IfLess whether the new one is later or sooner. The key is deleted at once if d is not positive. It fails with
+// structures.ErrExpireNX or structures.ErrExpireGTLT if the conditions contradict each other. O(log n) in the number of
+// deadlines.
 func (k Key) Expire(d time.Duration, conditions ...WriteOption) (bool, error) {
 	return k.expire(func(now int64) int64 { return now + d.Milliseconds() }, conditions)
 }
@@ -84,8 +85,8 @@ func (k Key) expire(when func(now int64) (ms int64), conditions []WriteOption) (
 	})
 }
 
-// Deadline returns the moment from which the key is gone, the zero time if it has none. It returns ErrNotFound if the key
-// does not exist. O(1).
+// Deadline returns the moment from which the key is gone, the zero time if it has none. It returns ErrNotFound if the
+// key does not exist. O(1).
 func (k Key) Deadline() (time.Time, error) {
 	var set, ok bool
 	ms, err := call(k.handle, reading, func(t *Tx) (ms int64, err error) {
@@ -98,8 +99,8 @@ func (k Key) Deadline() (time.Time, error) {
 	return time.UnixMilli(ms), nil
 }
 
-// TTL returns the time that the key has left to live, in whole milliseconds, and NoTTL if it has no deadline. It returns
-// ErrNotFound if the key does not exist. O(1).
+// TTL returns the time that the key has left to live, in whole milliseconds, and NoTTL if it has no deadline. It
+// returns ErrNotFound if the key does not exist. O(1).
 func (k Key) TTL() (time.Duration, error) {
 	var set, ok bool
 	left, err := call(k.handle, reading, func(t *Tx) (_ int64, err error) {
@@ -122,8 +123,9 @@ func (k Key) Persist() (bool, error) {
 	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Persist() })
 }
 
-// Rename moves the content of the key, with its deadline, to another name, replacing that key. It returns ErrNotFound if
-// the key does not exist, and with IfAbsent ErrExists if the other one does. O(n): every record carries the name and is written again.
+// Rename moves the content of the key, with its deadline, to another name, replacing that key. It returns ErrNotFound
+// if the key does not exist, and with IfAbsent ErrExists if the other one does. O(n): every record carries the name and
+// is written again.
 func (k Key) Rename(to string, options ...WriteOption) error {
 	condition, err := conditionOf(options)
 	if err != nil {

@@ -6,8 +6,9 @@ import "errors"
 var ErrSameKey = errors.New("db: source and destination are the same key")
 
 // CopyTo copies the content of the key, with its deadline, to another key, of a namespace, replacing that. It returns
-// ErrNotFound if the key does not exist, and with IfAbsent ErrExists if the other one does. It fails with ErrSameKey if the two are one,
-// and with ErrNamespace if there is no such namespace. O(n): every record is written again under the other name.
+// ErrNotFound if the key does not exist, and with IfAbsent ErrExists if the other one does. It fails with ErrSameKey if
+// the two are one, and with ErrNamespace if there is no such namespace. O(n): every record is written again under the
+// other name.
 func (k Key) CopyTo(namespace int, to string, options ...WriteOption) error {
 	condition, err := conditionOf(options)
 	if err != nil {
@@ -18,9 +19,9 @@ func (k Key) CopyTo(namespace int, to string, options ...WriteOption) error {
 	})
 }
 
-// MoveTo moves the key to another namespace, with its deadline. It returns ErrNotFound if the key does not exist, and ErrExists if it
-// does in the other namespace. It fails with ErrSameKey if the namespace is the key's own, and with ErrNamespace if there is no such
-// namespace. O(n): every record is written again.
+// MoveTo moves the key to another namespace, with its deadline. It returns ErrNotFound if the key does not exist, and
+// ErrExists if it does in the other namespace. It fails with ErrSameKey if the namespace is the key's own, and with
+// ErrNamespace if there is no such namespace. O(n): every record is written again.
 func (k Key) MoveTo(namespace int) error {
 	return k.transferOther(namespace, k.key, []WriteOption{IfAbsent}, func(t, other *Tx) (moved, ok bool, err error) {
 		return k.on(t).Move(other.txn(), k.key)

@@ -10,12 +10,14 @@ import (
 var (
 	// ErrPayload is returned by Key.Restore for a payload of a newer Redis, and for one whose checksum does not fit.
 	ErrPayload = rdb.ErrPayload
-	// ErrBadPayload is returned by Key.Restore for a payload that holds no value, or one of a type that a store has not.
+	// ErrBadPayload is returned by Key.Restore for a payload that holds no value, or one of a type that a store has
+	// not.
 	ErrBadPayload = rdb.ErrFormat
 )
 
-// Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10 (Redis 7.0), or 12
-// (Redis 7.4) for a hash whose fields have deadlines. When a consumer of a stream was active is not in it. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
+// Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10
+// (Redis 7.0), or 12 (Redis 7.4) for a hash whose fields have deadlines. When a consumer of a stream was active is not
+// in it. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
 func (k Key) Dump() ([]byte, error) {
 	return owned(call(k.handle, reading, k.dump))
 }
@@ -102,10 +104,10 @@ func (k Key) dumpHash(txn structures.Txn, w *rdb.Writer, part func([]byte) bool)
 	})
 }
 
-// Restore replaces the content of the key by that of a payload of Dump, or of DUMP of any Redis up to 7.4. TTL and ExpireAt
-// give it a deadline; one that has passed leaves no key. With IfAbsent it fails with ErrExists if the key exists. It fails with ErrPayload
-// or ErrBadPayload if the payload is not good, and with an error of package structures if a name or a value in it is too long. Nothing
-// has changed then. O(n).
+// Restore replaces the content of the key by that of a payload of Dump, or of DUMP of any Redis up to 7.4. TTL and
+// ExpireAt give it a deadline; one that has passed leaves no key. With IfAbsent it fails with ErrExists if the key
+// exists. It fails with ErrPayload or ErrBadPayload if the payload is not good, and with an error of package structures
+// if a name or a value in it is too long. Nothing has changed then. O(n).
 func (k Key) Restore(payload []byte, options ...WriteOption) error {
 	return k.do(writing, func(t *Tx) error {
 		o, err := t.fold(options)

@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Keyspace is a handle on all keys of a namespace: what concerns several keys at once, or keys that are not known by name.
+// Keyspace is a handle on all keys of a namespace: what concerns several keys at once, or keys that are not known by
+// name.
 type Keyspace struct {
 	handle
 	interrupt func() error // see the function Interruptible
@@ -73,8 +74,8 @@ func (k Keyspace) Exists(keys ...string) (int, error) {
 	})
 }
 
-// Get returns the values of several strings, in the order of the keys; nil stands for a key that does not exist or holds
-// something else. O(length) a key.
+// Get returns the values of several strings, in the order of the keys; nil stands for a key that does not exist or
+// holds something else. O(length) a key.
 func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	at := collectAt(values)
@@ -88,14 +89,14 @@ func (k Keyspace) Get(keys ...string) ([][]byte, error) {
 }
 
 // Visit calls visit with the value of each of several strings, in the order of the keys, until it returns false, all at
-// one moment; nil stands for a key that does not exist or has another type. The slice is valid during the call only, and
-// visit may not use the store or change the transaction: it is the form that copies nothing.
+// one moment; nil stands for a key that does not exist or has another type. The slice is valid during the call only,
+// and visit may not use the store or change the transaction: it is the form that copies nothing.
 func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) error {
 	return k.visitKeys(keys, func(t *Tx) error { return structures.GetMany(t.txn(), keys, visit) })
 }
 
-// Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards. O(length)
-// a key.
+// Put sets several strings, whatever the keys held before, in one commit. The keys have no deadline afterwards.
+// O(length) a key.
 func (k Keyspace) Put(pairs ...Pair) error { return k.PutWith(pairs) }
 
 // PutWith is Put with the options of String.Put. A condition is about all of the keys. O(length) a key.
@@ -147,9 +148,9 @@ func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool
 	return true, nil
 }
 
-// Scan returns some keys and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A key
-// that exists from the start of the scan to its end is returned exactly once. O(o.Count); names are not kept in memory, so
-// the name of a string costs a read of its record.
+// Scan returns some keys and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
+// key that exists from the start of the scan to its end is returned exactly once. O(o.Count); names are not kept in
+// memory, so the name of a string costs a read of its record.
 func (k Keyspace) Scan(cursor uint64, o KeyScanOptions) (keys []KeyInfo, next uint64, err error) {
 	if o.Count <= 0 {
 		o.Count = structures.DefaultScanCount
@@ -173,8 +174,8 @@ func (k Keyspace) Scan(cursor uint64, o KeyScanOptions) (keys []KeyInfo, next ui
 	return keys, structures.CursorOf(next), err
 }
 
-// scan visits the live keys whose hashes are at least from, in the order of the hashes, until visit refuses one. It returns
-// the hash of that one, 0 if there is none. A store's stripes are locked one after the other.
+// scan visits the live keys whose hashes are at least from, in the order of the hashes, until visit refuses one. It
+// returns the hash of that one, 0 if there is none. A store's stripes are locked one after the other.
 func (k Keyspace) scan(from uint64, visit func(h uint64, key []byte, typ Type) bool) (next uint64, err error) {
 	return k.scanIn(from, func(_ *Tx, h uint64, key []byte, typ Type) bool { return visit(h, key, typ) })
 }

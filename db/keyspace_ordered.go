@@ -11,10 +11,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// orderedKeys are the names of all keys in the order of their bytes, for Options.OrderedKeys. They are brought in step with
-// the keydir at the end of each commit, while its keys are locked: whatever a transaction did and rolled back, only whether
-// each key that it wrote exists then counts. Expired keys are in it until they are deleted, and leave it before they lose
-// their deadlines.
+// orderedKeys are the names of all keys in the order of their bytes, for Options.OrderedKeys. They are brought in step
+// with the keydir at the end of each commit, while its keys are locked: whatever a transaction did and rolled back,
+// only whether each key that it wrote exists then counts. Expired keys are in it until they are deleted, and leave it
+// before they lose their deadlines.
 type orderedKeys struct {
 	mu     sync.RWMutex // guards the rest; a writer of a key holds its stripe
 	spaces map[uint32]*btree.BTreeG[string]
@@ -104,7 +104,8 @@ func (o *orderedKeys) page(space uint32, r KeyRange, n int, keys []string) ([]st
 	return keys, nil
 }
 
-// reindex brings the ordered keys in step with what a transaction has written. It is committed, and its keys are locked.
+// reindex brings the ordered keys in step with what a transaction has written. It is committed, and its keys are
+// locked.
 func (t *Tx) reindex() {
 	o := t.store.ordered
 	for _, p := range t.effects.touched {
@@ -124,8 +125,8 @@ func (o *orderedKeys) fail(err error) {
 	o.err = err
 }
 
-// leaveOrder removes an expired key from the ordered keys. That need not be rolled back with the transaction: nothing restores the
-// key, and if it is made again it counts as written.
+// leaveOrder removes an expired key from the ordered keys. That need not be rolled back with the transaction: nothing
+// restores the key, and if it is made again it counts as written.
 func (t *txn) leaveOrder(key string) {
 	if o := t.store.ordered; o != nil {
 		o.set(t.space(), key, false)

@@ -8,7 +8,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// BenchmarkOrderedKeys measures the cost of Options.OrderedKeys, in memory and in time, and its gain. The keys have 16 bytes.
+// BenchmarkOrderedKeys measures the cost of Options.OrderedKeys, in memory and in time, and its gain. The keys have 16
+// bytes.
 func BenchmarkOrderedKeys(b *testing.B) {
 	const n = 200_000
 	dir := b.TempDir()

@@ -26,8 +26,8 @@ var (
 	orderedSeed = flag.Uint64("ordered.seed", 0, "seed of TestOrderedKeysModel (0: a random one)")
 )
 
-// orderedModel is a store with Options.OrderedKeys and, for each of two namespaces, the keys that it must have: with the moment from
-// which they are gone, 0 for never.
+// orderedModel is a store with Options.OrderedKeys and, for each of two namespaces, the keys that it must have: with
+// the moment from which they are gone, 0 for never.
 type orderedModel struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -172,8 +172,8 @@ func (m *orderedModel) write(k keys, keys map[string]int64) {
 	}
 }
 
-// TestOrderedKeysModel compares ranges of keys with a map after random writes, rolled back transactions, expiry, flushes, swaps,
-// merges and new starts.
+// TestOrderedKeysModel compares ranges of keys with a map after random writes, rolled back transactions, expiry,
+// flushes, swaps, merges and new starts.
 func TestOrderedKeysModel(t *testing.T) {
 	seed := chance.Draw(*orderedSeed)
 	t.Logf("repeat with -ordered.seed %d", seed)

@@ -5,8 +5,9 @@ import "math/rand/v2"
 // fewKeys is of how many keys a random one is chosen by passing over others.
 const fewKeys = 64
 
-// RandomKey returns a key chosen at random, or ErrNotFound if there is none. It is almost uniform: of up to 64 keys exactly,
-// beyond that what the gaps between hashes allow. O(1); within a transaction, and of few keys, up to 64 of them are read.
+// RandomKey returns a key chosen at random, or ErrNotFound if there is none. It is almost uniform: of up to 64 keys
+// exactly, beyond that what the gaps between hashes allow. O(1); within a transaction, and of few keys, up to 64 of
+// them are read.
 func (k Keyspace) RandomKey() (string, error) {
 	if k.tx == nil {
 		return k.randomOfStore()

@@ -65,9 +65,9 @@ func (r KeyRange) compare(a, b string) int {
 // Range ranges over the keys of a range in the order of their bytes, with their types. See the package documentation on
 // iterators: it reads in pages, so the loop may change the keys.
 //
-// With [Options].OrderedKeys it costs O(log n) and then O(1) a key, and a key that is there from the start of the loop to its end
-// is seen exactly once. Without, the names of all keys are read and those of the range sorted in memory before the first is
-// yielded: O(all keys).
+// With [Options].OrderedKeys it costs O(log n) and then O(1) a key, and a key that is there from the start of the loop
+// to its end is seen exactly once. Without, the names of all keys are read and those of the range sorted in memory
+// before the first is yielded: O(all keys).
 func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	return func(yield func(KeyInfo, error) bool) {
 		err := k.eachPage(r, pageSize, func(keys []string) error {
@@ -88,8 +88,8 @@ func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	}
 }
 
-// CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a transaction.
-// O(log n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
+// CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a
+// transaction. O(log n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
 func (k Keyspace) CountRange(r KeyRange) (int, error) {
 	n, gone := 0, int64(0)
 	err := k.eachPage(r, bulkPage, func(keys []string) error {
@@ -110,8 +110,8 @@ func (k Keyspace) CountRange(r KeyRange) (int, error) {
 	return n, err
 }
 
-// stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired: it leaves them before it
-// loses its deadline. The latest deadline that has passed goes to gone.
+// stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired:
+// it leaves them before it loses its deadline. The latest deadline that has passed goes to gone.
 func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
@@ -127,8 +127,8 @@ func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 	return k.store.ordered.has(space, key), nil
 }
 
-// DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so that
-// others are not held up, in a transaction as a part of it. Costs are those of CountRange, and O(1) a key.
+// DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so
+// that others are not held up, in a transaction as a part of it. Costs are those of CountRange, and O(1) a key.
 func (k Keyspace) DeleteRange(r KeyRange) (int, error) {
 	n := 0
 	err := k.eachPage(r, bulkPage, func(keys []string) error {
@@ -145,8 +145,8 @@ const bulkPage = 1024
 // errStop ends eachPage.
 var errStop = errors.New("enough")
 
-// eachPage calls fn with the keys of a range, up to n at a time, in order. Keys that have expired, or that a transaction has
-// deleted, can be among them. Nothing is locked while fn runs.
+// eachPage calls fn with the keys of a range, up to n at a time, in order. Keys that have expired, or that a
+// transaction has deleted, can be among them. Nothing is locked while fn runs.
 func (k Keyspace) eachPage(r KeyRange, n int, fn func(keys []string) error) error {
 	r = r.bounded()
 	keys, err := k.page(r, n)

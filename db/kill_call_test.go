@@ -94,8 +94,8 @@ func callBackup(dir string) string { return dir + " backup" }
 
 func callSince(dir string) string { return dir + " since" }
 
-// verifyCallBackups wants each backup to be whole, if it is there, and to be made if only a part of it is. The second one does no harm to
-// the first, on which it stands.
+// verifyCallBackups wants each backup to be whole, if it is there, and to be made if only a part of it is. The second
+// one does no harm to the first, on which it stands.
 func verifyCallBackups(t *testing.T, dir string, acked int) {
 	t.Helper()
 	full, since := callBackup(dir), callSince(dir)

@@ -267,8 +267,8 @@ func TestKillAtEveryStep(t *testing.T) {
 	})
 }
 
-// killedAt is how much of a write is there if the process is killed in the middle. The kernel stops at the end of a page: of zeros, which are
-// recognized by the length of the file, that is the end of a sector here.
+// killedAt is how much of a write is there if the process is killed in the middle. The kernel stops at the end of a
+// page: of zeros, which are recognized by the length of the file, that is the end of a sector here.
 func killedAt(e vfstest.Event) int {
 	half := e.N / 2
 	if len(bytes.TrimLeft(e.Data[:half], "\x00")) == 0 {
@@ -417,7 +417,8 @@ func (k *killed) compare(s *db.Store) string {
 // promises is how much has been promised, in whatever unit.
 func (k *killed) promises() int { return k.low + len(k.backups) }
 
-// verifyBackups wants each backup to be whole, or to have a name that says that it is not, and those to be there that were made.
+// verifyBackups wants each backup to be whole, or to have a name that says that it is not, and those to be there that
+// were made.
 func (k *killed) verifyBackups(mem *vfs.Mem) {
 	k.t.Helper()
 	names, err := mem.List(".")

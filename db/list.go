@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// List is a handle on a key that holds a list of values. Its methods return ErrWrongType if the key holds anything else. An
-// empty list does not exist: the last element takes the key with it.
+// List is a handle on a key that holds a list of values. Its methods return ErrWrongType if the key holds anything
+// else. An empty list does not exist: the last element takes the key with it.
 //
 // Positions count from 0 at the front; negative ones count from the back, -1 being the last element.
 type List struct{ handle }
@@ -23,8 +23,8 @@ func (l List) Len() (int, error) {
 	return call(l.handle, reading, func(t *Tx) (int, error) { return l.on(t).Len() })
 }
 
-// PushFront puts values in front, one after the other, so that the last one comes first, and returns the new length. O(1)
-// a value.
+// PushFront puts values in front, one after the other, so that the last one comes first, and returns the new length.
+// O(1) a value.
 func (l List) PushFront(values ...[]byte) (int, error) { return l.push(structures.Front, values) }
 
 // PushBack puts values at the back and returns the new length. O(1) a value.
@@ -34,7 +34,8 @@ func (l List) push(end structures.End, values [][]byte) (int, error) {
 	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Push(end, values, 0) })
 }
 
-// PushWith is PushFront or PushBack of several values, with conditions about the list: IfAbsent or IfPresent. O(1) a value.
+// PushWith is PushFront or PushBack of several values, with conditions about the list: IfAbsent or IfPresent. O(1) a
+// value.
 func (l List) PushWith(end End, values [][]byte, options ...WriteOption) (int, error) {
 	condition, err := conditionOf(options)
 	if err != nil {
@@ -63,8 +64,8 @@ func (l List) pop(end structures.End) ([]byte, error) {
 // does not exist, and structures.ErrNegative for a negative n. O(1) an element.
 func (l List) PopFrontN(n int) ([][]byte, error) { return l.popN(structures.Front, n) }
 
-// PopBackN removes and returns up to n elements from the back, the last one first. It returns ErrNotFound if the key does
-// not exist, and structures.ErrNegative for a negative n. O(1) an element.
+// PopBackN removes and returns up to n elements from the back, the last one first. It returns ErrNotFound if the key
+// does not exist, and structures.ErrNegative for a negative n. O(1) an element.
 func (l List) PopBackN(n int) ([][]byte, error) { return l.popN(structures.Back, n) }
 
 func (l List) popN(end structures.End, n int) ([][]byte, error) {
@@ -76,8 +77,8 @@ func (l List) At(position int64) ([]byte, error) {
 	return owned(callFound(l.handle, reading, func(t *Tx) ([]byte, bool, error) { return l.on(t).At([]byte{}, position) }))
 }
 
-// Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and structures.ErrIndexRange
-// if the list has no such position. O(1).
+// Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and
+// structures.ErrIndexRange if the list has no such position. O(1).
 func (l List) Set(position int64, value []byte) error {
 	ok, err := call(l.handle, writing, func(t *Tx) (bool, error) { return l.on(t).Set(position, value) })
 	return found(ok, err)
@@ -103,8 +104,8 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 	return l.visit(func(t *Tx) error { return l.on(t).Visit(start, stop, begin, visit) })
 }
 
-// All ranges over the elements, front to back. See the package documentation on iterators: it reads in pages, so elements
-// pushed or removed in front during the loop shift the rest.
+// All ranges over the elements, front to back. See the package documentation on iterators: it reads in pages, so
+// elements pushed or removed in front during the loop shift the rest.
 func (l List) All() iter.Seq2[[]byte, error] {
 	return scanPages(l.handle, func(position uint64) (page [][]byte, next uint64, err error) {
 		page, err = l.Range(int64(position), int64(position+pageSize-1))
@@ -115,8 +116,8 @@ func (l List) All() iter.Seq2[[]byte, error] {
 	})
 }
 
-// Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key. O(1)
-// a deleted element.
+// Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key.
+// O(1) a deleted element.
 func (l List) Trim(start, stop int64) error {
 	return l.do(writing, func(t *Tx) error { return l.on(t).Trim(start, stop) })
 }
@@ -125,17 +126,17 @@ func (l List) Trim(start, stop int64) error {
 // and 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
 func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(true, pivot, value) }
 
-// InsertAfter puts value after the first element that equals pivot and returns the new length, -1 if no element does, and
-// 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
+// InsertAfter puts value after the first element that equals pivot and returns the new length, -1 if no element does,
+// and 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
 func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
 
 func (l List) insert(before bool, pivot, value []byte) (int, error) {
 	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Insert(before, pivot, value) })
 }
 
-// Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is positive,
-// the last -count if it is negative, all if it is 0. O(n): it reads every element that it has to, and then moves as few
-// as closing the gaps allows.
+// Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is
+// positive, the last -count if it is negative, all if it is 0. O(n): it reads every element that it has to, and then
+// moves as few as closing the gaps allows.
 func (l List) Remove(count int64, value []byte) (int, error) {
 	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Remove(count, value) })
 }
@@ -149,9 +150,9 @@ const (
 	Back  = structures.Back
 )
 
-// Move takes an element off one end of the list and puts it to an end of the list at another key, which may be the same: that
-// rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if either key holds
-// anything but a list. O(1).
+// Move takes an element off one end of the list and puts it to an end of the list at another key, which may be the
+// same: that rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if
+// either key holds anything but a list. O(1).
 func (l List) Move(to string, from, into End) ([]byte, error) {
 	var ok bool
 	value, err := callKeys(l.handle, writing, []string{l.key, to}, func(t *Tx) (value []byte, err error) {
@@ -168,15 +169,15 @@ func (l List) Move(to string, from, into End) ([]byte, error) {
 //	MaxLen int64
 type PositionOptions = structures.PositionOptions
 
-// Positions returns the positions of the elements that equal value, all of them or those that the options choose, in the
-// order in which they are found. It returns none if the key does not exist. O(n).
+// Positions returns the positions of the elements that equal value, all of them or those that the options choose, in
+// the order in which they are found. It returns none if the key does not exist. O(n).
 func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
 	return call(l.handle, reading, func(t *Tx) ([]int64, error) { return l.on(t).Positions(value, o) })
 }
 
-// PopFirst removes up to n elements from one end of the first of several lists that exists, and returns its key and them, the
-// outermost first. It returns ErrNotFound if none exists, ErrWrongType if a key before that holds anything else, and
-// structures.ErrNegative for a negative n. O(number of keys), and O(1) an element.
+// PopFirst removes up to n elements from one end of the first of several lists that exists, and returns its key and
+// them, the outermost first. It returns ErrNotFound if none exists, ErrWrongType if a key before that holds anything
+// else, and structures.ErrNegative for a negative n. O(number of keys), and O(1) an element.
 func (k Keyspace) PopFirst(end End, n int, keys ...string) (key string, values [][]byte, err error) {
 	var ok bool
 	err = k.doKeys(writing, keys, func(t *Tx) (err error) {

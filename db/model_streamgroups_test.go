@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// The operations of the model test on groups of streams. How many entries a group has read is taken from the store, which keeps it;
-// TestStreamGroupProgress says what it must be.
+// The operations of the model test on groups of streams. How many entries a group has read is taken from the store,
+// which keeps it; TestStreamGroupProgress says what it must be.
 
 type modelGroup struct {
 	last      db.StreamID

@@ -270,8 +270,8 @@ func (m *modelTest) reopenAfter(kill bool, between func([]bitcask.SegmentInfo)) 
 	m.open()
 }
 
-// tearTail adds what a write that was never acknowledged may leave: anything after a power cut, which needs a disk in memory,
-// and less than the header of a frame after a kill.
+// tearTail adds what a write that was never acknowledged may leave: anything after a power cut, which needs a disk in
+// memory, and less than the header of a frame after a kill.
 func (m *modelTest) tearTail(segments []bitcask.SegmentInfo) {
 	if m.rng.IntN(2) == 0 {
 		return

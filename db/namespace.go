@@ -7,11 +7,11 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Operations of a transaction on whole namespaces. Outside of one they are O(1), for a namespace is a name for a space of
-// records; but a lock-free reader would see a name change before the commit, so a transaction goes key by key.
+// Operations of a transaction on whole namespaces. Outside of one they are O(1), for a namespace is a name for a space
+// of records; but a lock-free reader would see a name change before the commit, so a transaction goes key by key.
 
-// Flush empties the namespace, as a part of the transaction, which must have locked everything. O(number of keys): Store.Flush
-// is O(1).
+// Flush empties the namespace, as a part of the transaction, which must have locked everything. O(number of keys):
+// Store.Flush is O(1).
 func (t *Tx) Flush() error {
 	if err := t.checkWrite(); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (t *Tx) Flush() error {
 	return nil
 }
 
-// Swap exchanges what two namespaces hold, as a part of the transaction, which must have locked everything. O(n), n being the
-// size of both, which is written again: Store.Swap is O(1).
+// Swap exchanges what two namespaces hold, as a part of the transaction, which must have locked everything. O(n), n
+// being the size of both, which is written again: Store.Swap is O(1).
 func (t *Tx) Swap(a, b int) error {
 	if err := t.checkWrite(); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (t *Tx) unusedNamespace(but ...int) (*Tx, error) {
 	return nil, errors.New("db: every namespace holds keys: none is free to swap others through")
 }
 
-// moveAll moves keys to another namespace, with their deadlines, for watches and waiters as well; listeners to events get
-// the swap only.
+// moveAll moves keys to another namespace, with their deadlines, for watches and waiters as well; listeners to events
+// get the swap only.
 func (t *Tx) moveAll(keys []string, to *Tx) error {
 	from, target := (*txn)(t), (*txn)(to)
 	for _, key := range keys {

@@ -9,8 +9,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestMergeKeepsTombstonesOfAnEmptyNamespace: a namespace that an opened store knows nothing of, since there is nothing in
-// it, still has records in older segments, which its tombstones hide. Those of a namespace that was flushed hide nothing.
+// TestMergeKeepsTombstonesOfAnEmptyNamespace: a namespace that an opened store knows nothing of, since there is nothing
+// in it, still has records in older segments, which its tombstones hide. Those of a namespace that was flushed hide
+// nothing.
 func TestMergeKeepsTombstonesOfAnEmptyNamespace(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		mem := vfs.NewMem()

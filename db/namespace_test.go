@@ -34,8 +34,8 @@ func whole(t *testing.T, s *db.Store) (text [2]string) {
 	return text
 }
 
-// TestSwapAndFlushWithinTransaction has both, committed, rolled back, after other writes and before others, and after a new
-// start.
+// TestSwapAndFlushWithinTransaction has both, committed, rolled back, after other writes and before others, and after a
+// new start.
 func TestSwapAndFlushWithinTransaction(t *testing.T) {
 	files := vfs.NewMem()
 	openIt := func() *db.Store {

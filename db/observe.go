@@ -10,13 +10,16 @@ import (
 
 // Operation is one call on a store, as reported to Options.Observe.
 type Operation struct {
-	// Name is that of the method, without package: "Hash.Put", "Store.Update". A page of an iterator counts as a call of the iterator. What
-	// the store does by itself has the name of the method that does it: "Store.Expire" for each key that the cycle reaps.
+	// Name is that of the method, without package: "Hash.Put", "Store.Update". A page of an iterator counts as a call
+	// of the iterator. What the store does by itself has the name of the method that does it: "Store.Expire" for each
+	// key that the cycle reaps.
 	Name      string
 	Namespace int
-	// Duration is from before the locks were taken until the call returned, the wait for the disk of Options.Sync included.
+	// Duration is from before the locks were taken until the call returned, the wait for the disk of Options.Sync
+	// included.
 	Duration time.Duration
-	// Err is what the call failed with. A key that does not exist is no failure, so a Get that returns ErrNotFound has none.
+	// Err is what the call failed with. A key that does not exist is no failure, so a Get that returns ErrNotFound has
+	// none.
 	Err error
 }
 
@@ -79,7 +82,8 @@ func (n *methodNames) ofCaller() string {
 	return name
 }
 
-// methodOf is the outermost exported method of this package among the frames of it that come first, or if there is none the outermost method.
+// methodOf is the outermost exported method of this package among the frames of it that come first, or if there is none
+// the outermost method.
 func methodOf(frames *runtime.Frames) (name string) {
 	const here = "github.com/stavedb/stave/db."
 	exported := false

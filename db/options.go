@@ -36,8 +36,8 @@ type Options struct {
 	// ReadOnly opens alongside a live writer, changes not one byte, and sees the
 	// store as it was at Open, unless Follow is set. Default: false.
 	ReadOnly bool
-	// Follow, with ReadOnly, keeps showing what the writer commits, also in another process, some milliseconds later: see
-	// docs/FOLLOW.md. Default: false.
+	// Follow, with ReadOnly, keeps showing what the writer commits, also in another process, some milliseconds later:
+	// see docs/FOLLOW.md. Default: false.
 	Follow bool
 	// ReadDamaged opens a damaged store for reading, as ReadOnly does, if the
 	// damage can be narrowed down to keys: these give a *bitcask.CorruptError, all
@@ -64,11 +64,12 @@ type Options struct {
 	// Logger receives recoveries and background failures. Its handler cannot use the store, or a snapshot of it:
 	// that fails with ErrNested. A handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
-	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics and for logs of slow
-	// calls. It is called on the goroutine of that call, on many at a time, with nothing locked, and cannot use the store: that fails with
-	// ErrNested. If it panics the call has been made all the same. Reads take their key's lock when there is an observer, and every call
-	// takes a few microseconds more; without one there is no cost. Calls refused before a key is locked are not observed, nor are
-	// transactions between Begin and End. Default: none.
+	// Observe is called after each call on the store that locks a key, with its name, duration and error: for metrics
+	// and for logs of slow calls. It is called on the goroutine of that call, on many at a time, with nothing locked,
+	// and cannot use the store: that fails with ErrNested. If it panics the call has been made all the same. Reads take
+	// their key's lock when there is an observer, and every call takes a few microseconds more; without one there is no
+	// cost. Calls refused before a key is locked are not observed, nor are transactions between Begin and End. Default:
+	// none.
 	Observe func(Operation)
 
 	seam seam.Options // of tests and tools

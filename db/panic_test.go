@@ -21,8 +21,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// userCode has for each method that takes or returns a function how to have it call one. cb is called where the user's code
-// would run; it panics, or ends the goroutine. One method may have several places.
+// userCode has for each method that takes or returns a function how to have it call one. cb is called where the user's
+// code would run; it panics, or ends the goroutine. One method may have several places.
 var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"Store.View":       {func(t *testing.T, s *db.Store, cb func()) { must(t, s.View(func(*db.Tx) error { cb(); return nil })) }},
 	"Store.Update":     {func(t *testing.T, s *db.Store, cb func()) { must(t, s.Update(calling(t, cb))) }},
@@ -323,7 +323,8 @@ func awaitAtOnce(t *testing.T, s *db.Store, cb func()) {
 	must(t, s.Await(context.Background(), waitFor("list", cb)))
 }
 
-// awaitServed has another goroutine wait: the panic is the pusher's, whose push is rolled back, and the wait ends with an error.
+// awaitServed has another goroutine wait: the panic is the pusher's, whose push is rolled back, and the wait ends with
+// an error.
 func awaitServed(t *testing.T, s *db.Store, cb func()) {
 	awaited := make(chan error, 1)
 	go func() { awaited <- s.Await(context.Background(), waitFor("awaited", cb)) }()
@@ -522,8 +523,9 @@ func mergeProgress(t *testing.T, s *db.Store, cb func()) {
 	must(t, err)
 }
 
-// TestUserCodePanics: whatever of a user's panics, or ends its goroutine, wherever it is called, leaves no lock held, nothing
-// half done, and nothing that a later call could stumble over. A method with a callback, or with a loop, has a row.
+// TestUserCodePanics: whatever of a user's panics, or ends its goroutine, wherever it is called, leaves no lock held,
+// nothing half done, and nothing that a later call could stumble over. A method with a callback, or with a loop, has a
+// row.
 func TestUserCodePanics(t *testing.T) {
 	names := methodsWithCallbacks()
 	for _, name := range names {
@@ -596,7 +598,8 @@ func (f failing) Enabled(context.Context, slog.Level) bool {
 func (f failing) WithAttrs([]slog.Attr) slog.Handler { return f }
 func (f failing) WithGroup(string) slog.Handler      { return f }
 
-// TestLogHandlerFails: records are logged with locks held. A handler that panics, ends its goroutine, or uses the store, does no harm.
+// TestLogHandlerFails: records are logged with locks held. A handler that panics, ends its goroutine, or uses the
+// store, does no harm.
 func TestLogHandlerFails(t *testing.T) {
 	var s *db.Store
 	var failed error
@@ -642,8 +645,8 @@ func TestLogHandlerFails(t *testing.T) {
 	}
 }
 
-// TestLogHandlerUsesASnapshot: the handler of a store's records can use none of its snapshots either: what is logged may be of a snapshot that
-// is being closed, or is busy.
+// TestLogHandlerUsesASnapshot: the handler of a store's records can use none of its snapshots either: what is logged
+// may be of a snapshot that is being closed, or is busy.
 func TestLogHandlerUsesASnapshot(t *testing.T) {
 	disk := vfstest.NewFault(vfs.NewMem())
 	var s, snap *db.Store

@@ -10,31 +10,33 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
-// Snapshot returns a read-only store that holds what this one held at one moment between two commits, in all namespaces: every write that
-// was acknowledged before the call, no half of any transaction, and nothing later. Writers do not wait for it, however long it is used:
-// that is its purpose, since a View of a second stops every writer for a second. Use a View for milliseconds, and a snapshot for exports,
-// reports and analyses.
+// Snapshot returns a read-only store that holds what this one held at one moment between two commits, in all
+// namespaces: every write that was acknowledged before the call, no half of any transaction, and nothing later. Writers
+// do not wait for it, however long it is used:
+// that is its purpose, since a View of a second stops every writer for a second. Use a View for milliseconds, and a
+// snapshot for exports, reports and analyses.
 //
 //	snap, err := store.Snapshot(ctx)
 //	if err != nil { ... }
 //	defer snap.Close()
 //	for key, err := range snap.Keyspace().All() { ... }
 //
-// The snapshot is a store like any other that is open for reading: all handles, View, iterators, Export, Check, Backup and BackupTo, from
-// any goroutine. It has the namespace of s. Writes fail with ErrReadOnly.
+// The snapshot is a store like any other that is open for reading: all handles, View, iterators, Export, Check, Backup
+// and BackupTo, from any goroutine. It has the namespace of s. Writes fail with ErrReadOnly.
 //
-// Its clock stands still at that moment: what had expired by then is hidden, the rest stays there until Close, and TTL says how much was
-// left. Range reads and sorts all names, whatever Options.OrderedKeys says.
+// Its clock stands still at that moment: what had expired by then is hidden, the rest stays there until Close, and TTL
+// says how much was left. Range reads and sorts all names, whatever Options.OrderedKeys says.
 //
-// It costs what Open costs, in time and in memory: a second index. A million strings with keys of 16 bytes and values of 100 took 85 ms and
-// 20 MB with a file INDEX from before the moment, 1.8 s and 27 MB where all had to be read from a log without hints, and 3.8 s and 114 MB
-// with a deadline for each, whose records are read (two processors that were busy otherwise; go test ./db -run - -bench BenchmarkSnapshot).
-// While it is open the disk keeps the segments that merges replace, and each segment takes a second file handle. It must be closed. Closing
-// either store has no effect on the other, in any order.
+// It costs what Open costs, in time and in memory: a second index. A million strings with keys of 16 bytes and values
+// of 100 took 85 ms and 20 MB with a file INDEX from before the moment, 1.8 s and 27 MB where all had to be read from a
+// log without hints, and 3.8 s and 114 MB with a deadline for each, whose records are read (two processors that were
+// busy otherwise; go test ./db -run - -bench BenchmarkSnapshot). While it is open the disk keeps the segments that
+// merges replace, and each segment takes a second file handle. It must be closed. Closing either store has no effect on
+// the other, in any order.
 //
-// Errors: ErrClosed, ErrNested within a View or Update of s, ErrReadOnly if s is open for reading (it is of one moment already),
-// ErrFailed if it refuses writes, a *bitcask.CorruptError, the context's, or the file system's. Then there is no snapshot, and nothing has
-// changed.
+// Errors: ErrClosed, ErrNested within a View or Update of s, ErrReadOnly if s is open for reading (it is of one moment
+// already), ErrFailed if it refuses writes, a *bitcask.CorruptError, the context's, or the file system's. Then there is
+// no snapshot, and nothing has changed.
 func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ func TestSnapshotRefusesWrites(t *testing.T) {
 	}
 }
 
-// TestSnapshotClockStands: expired keys and fields are hidden, the others stay, and a store whose cycle deletes them all changes
-// nothing of that.
+// TestSnapshotClockStands: expired keys and fields are hidden, the others stay, and a store whose cycle deletes them
+// all changes nothing of that.
 func TestSnapshotClockStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := inMemory(t, &db.Options{ExpireEvery: time.Millisecond})
@@ -149,8 +149,9 @@ func TestSnapshotErrors(t *testing.T) {
 	}
 }
 
-// TestSnapshotBesideWriters makes and reads snapshots while a store is written, flushed, swapped, rotated and merged as fast as it goes. Each
-// is a state that was, with all that had been acknowledged before, and stays so for as long as it is open.
+// TestSnapshotBesideWriters makes and reads snapshots while a store is written, flushed, swapped, rotated and merged as
+// fast as it goes. Each is a state that was, with all that had been acknowledged before, and stays so for as long as it
+// is open.
 func TestSnapshotBesideWriters(t *testing.T) {
 	snapshots := 60
 	if testing.Short() {

@@ -13,10 +13,10 @@ import "github.com/stavedb/stave/structures"
 //	Get []string
 type SortOptions = structures.SortOptions
 
-// Sort returns the elements of a list, a set or a sorted set in sorted order, or what the Get patterns find for them; nil
-// stands for a missing value. A key that does not exist has no elements. It fails with ErrWrongType for other types, and
-// with structures.ErrSortScore if numbers are compared and an element is none. O(n log n), and a lookup for each pattern
-// and element. Patterns name keys only while it runs, so that on a store it locks all of them for writers.
+// Sort returns the elements of a list, a set or a sorted set in sorted order, or what the Get patterns find for them;
+// nil stands for a missing value. A key that does not exist has no elements. It fails with ErrWrongType for other
+// types, and with structures.ErrSortScore if numbers are compared and an element is none. O(n log n), and a lookup for
+// each pattern and element. Patterns name keys only while it runs, so that on a store it locks all of them for writers.
 func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	if k.tx == nil && o.ReadsOthers() {
 		err = k.store.View(func(t *Tx) error {
@@ -28,9 +28,9 @@ func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	return call(k.handle, reading, func(t *Tx) ([][]byte, error) { return k.on(t).Sort(o) })
 }
 
-// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each until it returns false;
-// nil stands for a missing value. It is the form of Sort that does not hold all values in memory. The slice is valid during the call
-// only, and visit may not use the store or change the transaction.
+// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each until it
+// returns false; nil stands for a missing value. It is the form of Sort that does not hold all values in memory. The
+// slice is valid during the call only, and visit may not use the store or change the transaction.
 func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []byte) bool) error {
 	sorted := func(t *Tx) error { return k.on(t).VisitSorted(o, start, visit) }
 	if k.tx == nil && o.ReadsOthers() {
@@ -39,8 +39,8 @@ func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []by
 	return k.visit(sorted)
 }
 
-// SortInto makes another key a list of the results of Sort, with empty strings for missing values, and returns its length.
-// The list replaces the old content of that key; it has no deadline, and there is none if the length is 0.
+// SortInto makes another key a list of the results of Sort, with empty strings for missing values, and returns its
+// length. The list replaces the old content of that key; it has no deadline, and there is none if the length is 0.
 func (k Key) SortInto(dest string, o SortOptions) (n int, err error) {
 	if k.tx == nil && o.ReadsOthers() {
 		err = k.store.Update(func(t *Tx) error {

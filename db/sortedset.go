@@ -7,9 +7,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// SortedSet is a handle on a key that holds members with scores, ordered by score and then by the bytes of the member. Its
-// methods return ErrWrongType if the key holds anything else. An empty sorted set does not exist: the last member takes
-// the key with it.
+// SortedSet is a handle on a key that holds members with scores, ordered by score and then by the bytes of the member.
+// Its methods return ErrWrongType if the key holds anything else. An empty sorted set does not exist: the last member
+// takes the key with it.
 type SortedSet struct{ handle }
 
 // SortedSet returns a handle on the sorted set at key. It reads nothing.
@@ -91,16 +91,16 @@ func Top(n int) RankRange {
 	return RankRange{Stop: int64(n) - 1, Reverse: true}
 }
 
-// Add adds members, or gives those that exist a new score, and returns how many are new. It fails with structures.ErrNotFloat
-// if a score is NaN. O(log n) a member.
+// Add adds members, or gives those that exist a new score, and returns how many are new. It fails with
+// structures.ErrNotFloat if a score is NaN. O(log n) a member.
 func (z SortedSet) Add(members ...Scored) (int, error) {
 	res, err := z.AddWith(members)
 	return res.Added, err
 }
 
-// AddWith is Add under conditions, which are about each member: IfAbsent, IfPresent, IfGreater and IfLess leave out those for which they
-// do not hold; the last two are about the scores of members that exist, and add new ones. It fails with structures.ErrAddNXXX or
-// structures.ErrAddNXGTLT if they contradict each other. O(log n) a member.
+// AddWith is Add under conditions, which are about each member: IfAbsent, IfPresent, IfGreater and IfLess leave out
+// those for which they do not hold; the last two are about the scores of members that exist, and add new ones. It fails
+// with structures.ErrAddNXXX or structures.ErrAddNXGTLT if they contradict each other. O(log n) a member.
 func (z SortedSet) AddWith(members []Scored, options ...WriteOption) (AddResult, error) {
 	condition, err := conditionOf(options)
 	if err != nil {
@@ -109,8 +109,8 @@ func (z SortedSet) AddWith(members []Scored, options ...WriteOption) (AddResult,
 	return call(z.handle, writing, func(t *Tx) (AddResult, error) { return z.on(t).Add(members, condition) })
 }
 
-// Incr adds delta to a member's score, 0 if it is not there, and returns the sum. It fails with structures.ErrScoreNaN if
-// the sum is not a number. O(log n).
+// Incr adds delta to a member's score, 0 if it is not there, and returns the sum. It fails with structures.ErrScoreNaN
+// if the sum is not a number. O(log n).
 func (z SortedSet) Incr(member string, delta float64) (float64, error) {
 	score, _, err := z.IncrWith(member, delta)
 	return score, err
@@ -161,7 +161,8 @@ func (z SortedSet) RevRank(member string) (int, error) {
 	return rank, err
 }
 
-// RankScore returns a member's position, from the highest score if reverse is set, and its score, or ErrNotFound. O(log n).
+// RankScore returns a member's position, from the highest score if reverse is set, and its score, or ErrNotFound. O(log
+// n).
 func (z SortedSet) RankScore(member string, reverse bool) (rank int, score float64, err error) {
 	var ok bool
 	err = z.do(reading, func(t *Tx) (err error) {
@@ -185,9 +186,9 @@ func (z SortedSet) Range(r Range) ([]Scored, error) {
 	return members, err
 }
 
-// Visit calls start once with the number of members that r selects, then visit for each of them in order until it returns
-// false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may use the
-// store or change the transaction: it is the form that copies nothing. O(log n + number visited).
+// Visit calls start once with the number of members that r selects, then visit for each of them in order until it
+// returns false, all at one moment. start may be nil. The slice is valid during the call only, and neither function may
+// use the store or change the transaction: it is the form that copies nothing. O(log n + number visited).
 func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, score float64) bool) error {
 	return z.visit(func(t *Tx) error { return z.on(t).Visit(r, start, visit) })
 }
@@ -196,17 +197,17 @@ func (z SortedSet) Visit(r Range, start func(n int), visit func(member []byte, s
 // exist, and structures.ErrNegative for a negative n. O(log n) a member.
 func (z SortedSet) PopMin(n int) ([]Scored, error) { return z.pop(n, false) }
 
-// PopMax removes and returns up to n members with the highest scores, highest first. It returns none if the key does not
-// exist, and structures.ErrNegative for a negative n. O(log n) a member.
+// PopMax removes and returns up to n members with the highest scores, highest first. It returns none if the key does
+// not exist, and structures.ErrNegative for a negative n. O(log n) a member.
 func (z SortedSet) PopMax(n int) ([]Scored, error) { return z.pop(n, true) }
 
 func (z SortedSet) pop(n int, highest bool) ([]Scored, error) {
 	return call(z.handle, writing, func(t *Tx) ([]Scored, error) { return z.on(t).Pop(n, highest) })
 }
 
-// Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it. A
-// member that is there from the start of the scan to its end is returned exactly once. A sorted set of up to 128 members
-// comes whole. O(o.Count), 10 if it is 0.
+// Scan returns some members and the cursor that continues the scan; cursor 0 starts it, and a next cursor of 0 ends it.
+// A member that is there from the start of the scan to its end is returned exactly once. A sorted set of up to 128
+// members comes whole. O(o.Count), 10 if it is 0.
 func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next uint64, err error) {
 	next, err = call(z.handle, reading, func(t *Tx) (uint64, error) {
 		return z.on(t).Scan(cursor, o, func(member []byte, score float64) {
@@ -216,9 +217,9 @@ func (z SortedSet) Scan(cursor uint64, o ScanOptions) (members []Scored, next ui
 	return members, next, err
 }
 
-// All ranges over the members that r selects, in order. See the package documentation on iterators: it reads in pages, so the
-// loop may change the sorted set. A page continues after the last member seen, so members that come and go during the loop
-// neither hide nor repeat others.
+// All ranges over the members that r selects, in order. See the package documentation on iterators: it reads in pages,
+// so the loop may change the sorted set. A page continues after the last member seen, so members that come and go
+// during the loop neither hide nor repeat others.
 func (z SortedSet) All(r Range) iter.Seq2[Scored, error] {
 	return func(yield func(Scored, error) bool) {
 		var page []Scored

@@ -307,7 +307,8 @@ func (s *Store) Swap(a, b int) error {
 	})
 }
 
-// withAll runs fn with every key locked, and waits until its commit is durable. Waiters for what fn has noticed are served then.
+// withAll runs fn with every key locked, and waits until its commit is durable. Waiters for what fn has noticed are
+// served then.
 func (s *Store) withAll(fn func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error)) (err error) {
 	var noticed []nsKey
 	defer func() { // also if a listener has panicked: the commit stands
@@ -345,8 +346,9 @@ func (s *Store) Sync() error { return s.base.Sync() }
 // SyncMode is when acknowledged writes are on disk at present: Options.Sync, or what SetSync has said since.
 func (s *Store) SyncMode() SyncMode { return s.base.SyncMode() }
 
-// SetSync changes when acknowledged writes are on disk, while the store is used. Once it has returned nil for SyncAlways, every write that
-// is or will be acknowledged is on disk. After an error the mode is what it was. See bitcask.Store.SetSync.
+// SetSync changes when acknowledged writes are on disk, while the store is used. Once it has returned nil for
+// SyncAlways, every write that is or will be acknowledged is on disk. After an error the mode is what it was. See
+// bitcask.Store.SetSync.
 func (s *Store) SetSync(mode SyncMode) error { return s.base.SetSync(mode) }
 
 // Finding is what Store.Check reports: see [bitcask.Finding].
@@ -377,20 +379,21 @@ func (s *Store) Merge(ctx context.Context, o merge.RunOptions) (merge.Result, er
 	return s.merger.Run(ctx, o)
 }
 
-// Backup makes a copy of the store in dir, which must not exist or be empty: the store at one moment between two commits,
-// while reads and writes continue. See bitcask.Store.Backup.
+// Backup makes a copy of the store in dir, which must not exist or be empty: the store at one moment between two
+// commits, while reads and writes continue. See bitcask.Store.Backup.
 func (s *Store) Backup(ctx context.Context, dir string) (bitcask.BackupResult, error) {
 	return s.base.Backup(ctx, dir)
 }
 
-// BackupSince is Backup with the help of an earlier backup: what that has is verified and shared with it, and only the rest copied. See
-// bitcask.Store.BackupSince.
+// BackupSince is Backup with the help of an earlier backup: what that has is verified and shared with it, and only the
+// rest copied. See bitcask.Store.BackupSince.
 func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (bitcask.BackupResult, error) {
 	return s.base.BackupSince(ctx, dir, earlier)
 }
 
-// BackupTo writes a copy of the store to w as a tar archive: the store at one moment between two commits, while reads and writes
-// continue. Extracted into an empty directory it is a store of its own. w may use the store. See bitcask.Store.BackupTo.
+// BackupTo writes a copy of the store to w as a tar archive: the store at one moment between two commits, while reads
+// and writes continue. Extracted into an empty directory it is a store of its own. w may use the store. See
+// bitcask.Store.BackupTo.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (bitcask.BackupResult, error) {
 	return s.base.BackupTo(ctx, w)
 }

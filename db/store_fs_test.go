@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestOpenFS opens a store where it was closed, and where it was killed, by the file systems that programs have: it holds the same, and
-// nothing can be written.
+// TestOpenFS opens a store where it was closed, and where it was killed, by the file systems that programs have: it
+// holds the same, and nothing can be written.
 func TestOpenFS(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "store")
 	s, err := db.Open(dir, &db.Options{NoMerge: true, Reserve: -1})

@@ -7,9 +7,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Stream is a handle on a key that holds a stream: entries of fields and values, each under an id that is greater than all
-// before it. Its methods return ErrWrongType if the key holds anything else. A stream without entries exists until its key is
-// deleted.
+// Stream is a handle on a key that holds a stream: entries of fields and values, each under an id that is greater than
+// all before it. Its methods return ErrWrongType if the key holds anything else. A stream without entries exists until
+// its key is deleted.
 type Stream struct{ handle }
 
 // Stream returns a handle on the stream at key. It reads nothing.
@@ -53,8 +53,8 @@ func (s Stream) Len() (int, error) {
 	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).Len() })
 }
 
-// Info returns what is known of the stream, or ErrNotFound if the key does not exist. O(1), and O(1) for each hundred entries that were
-// added since an entry was last deleted or trimmed.
+// Info returns what is known of the stream, or ErrNotFound if the key does not exist. O(1), and O(1) for each hundred
+// entries that were added since an entry was last deleted or trimmed.
 func (s Stream) Info() (StreamInfo, error) {
 	return callFound(s.handle, reading, func(t *Tx) (StreamInfo, bool, error) { return s.on(t).Info() })
 }
@@ -94,8 +94,8 @@ func (s Stream) AddWith(o StreamAddOptions, fields ...Field) (StreamID, error) {
 	return s.Append(list, structures.StreamNewID{Given: o.ID != StreamID{}, ID: o.ID}, o.Only, o.Trim)
 }
 
-// Append is AddWith for fields and values in turns, which it does not copy, and with every way to choose an id; the clock of the
-// transaction is filled in. O(log n), and O(1) an entry trimmed.
+// Append is AddWith for fields and values in turns, which it does not copy, and with every way to choose an id; the
+// clock of the transaction is filled in. O(log n), and O(1) an entry trimmed.
 func (s Stream) Append(fields [][]byte, id structures.StreamNewID, only bool, trim *StreamTrim) (StreamID, error) {
 	return callFound(s.handle, writing, func(t *Tx) (StreamID, bool, error) {
 		id.ClockInMs = t.now()
@@ -122,7 +122,8 @@ func (s Stream) LastID() (StreamID, error) {
 	return call(s.handle, reading, func(t *Tx) (StreamID, error) { return s.on(t).LastID() })
 }
 
-// Range returns up to count entries, all if it is 0, from one id to another, both inclusive. O(log n + number returned).
+// Range returns up to count entries, all if it is 0, from one id to another, both inclusive. O(log n + number
+// returned).
 func (s Stream) Range(from, to StreamID, count int) ([]StreamEntry, error) {
 	return s.entries(structures.StreamRange{From: from, To: to, Count: count})
 }
@@ -154,9 +155,9 @@ func streamEntry(id StreamID, fields [][]byte) StreamEntry {
 	return e
 }
 
-// Visit calls visit for each entry from one id to another, both inclusive, with its fields and values in turns, until it returns
-// false, all at one moment. The slices are valid during the call only, and visit may not use the store or change the transaction: it is
-// the form that copies nothing. O(log n + number visited).
+// Visit calls visit for each entry from one id to another, both inclusive, with its fields and values in turns, until
+// it returns false, all at one moment. The slices are valid during the call only, and visit may not use the store or
+// change the transaction: it is the form that copies nothing. O(log n + number visited).
 func (s Stream) Visit(from, to StreamID, visit func(id StreamID, fields [][]byte) bool) error {
 	return s.visit(func(t *Tx) error {
 		return s.on(t).Visit(structures.StreamRange{From: from, To: to}, visit)
@@ -168,8 +169,8 @@ func (s Stream) VisitRange(r structures.StreamRange, visit func(id StreamID, fie
 	return s.visit(func(t *Tx) error { return s.on(t).Visit(r, visit) })
 }
 
-// All ranges over the entries from an id on. See the package documentation on iterators: it reads in pages, and sees entries that are
-// added before it has come to the end.
+// All ranges over the entries from an id on. See the package documentation on iterators: it reads in pages, and sees
+// entries that are added before it has come to the end.
 func (s Stream) All(from StreamID) iter.Seq2[StreamEntry, error] {
 	return func(yield func(StreamEntry, error) bool) {
 		for next := from; ; {
@@ -207,15 +208,16 @@ func (s Stream) Trim(o StreamTrim) (int, error) {
 //	Deleted *StreamID
 type StreamSetID = structures.StreamSetID
 
-// SetID sets the last id: entries that are added later get greater ones. It returns ErrNotFound if the key does not exist, and fails with
-// structures.ErrStreamSetTop, ErrStreamSetAdded or ErrStreamSetDeleted if the stream holds more than that. O(1).
+// SetID sets the last id: entries that are added later get greater ones. It returns ErrNotFound if the key does not
+// exist, and fails with structures.ErrStreamSetTop, ErrStreamSetAdded or ErrStreamSetDeleted if the stream holds more
+// than that. O(1).
 func (s Stream) SetID(last StreamID, o StreamSetID) error {
 	ok, err := call(s.handle, writing, func(t *Tx) (bool, error) { return s.on(t).SetID(last, o) })
 	return found(ok, err)
 }
 
-// Create makes an empty stream, of which info says what is known: First and Len are left out. It returns ErrExists if the key
-// exists. O(1).
+// Create makes an empty stream, of which info says what is known: First and Len are left out. It returns ErrExists if
+// the key exists. O(1).
 func (s Stream) Create(info StreamInfo) error {
 	err := s.do(writing, func(t *Tx) error {
 		return s.on(t).Create(StreamInfo{Last: info.Last, Added: info.Added, Deleted: info.Deleted})

@@ -6,10 +6,10 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// StreamGroup is a handle on a consumer group of a stream: each entry is delivered to one of its consumers, and is pending for it until it is
-// acknowledged. Its methods return structures.ErrNoGroup if the stream or the group does not exist, and ErrWrongType if the key holds
-// anything else. A group lives as long as its stream, and is renamed, copied and dumped with it. Changes of groups alone are
-// none for a Watch of the key.
+// StreamGroup is a handle on a consumer group of a stream: each entry is delivered to one of its consumers, and is
+// pending for it until it is acknowledged. Its methods return structures.ErrNoGroup if the stream or the group does not
+// exist, and ErrWrongType if the key holds anything else. A group lives as long as its stream, and is renamed, copied
+// and dumped with it. Changes of groups alone are none for a Watch of the key.
 type StreamGroup struct {
 	stream Stream
 	name   string
@@ -18,7 +18,8 @@ type StreamGroup struct {
 // Group returns a handle on a consumer group of the stream. It reads nothing.
 func (s Stream) Group(name string) StreamGroup { return StreamGroup{s, name} }
 
-// StreamGroupStart says where a group begins: the entries after it are those to deliver. The zero value is before all entries.
+// StreamGroupStart says where a group begins: the entries after it are those to deliver. The zero value is before all
+// entries.
 //
 //	ID   StreamID
 //	Last bool    // after the last entry, not after ID
@@ -44,7 +45,8 @@ type StreamGroupInfo = structures.StreamGroupInfo
 //	Pending int
 type StreamConsumer = structures.StreamConsumer
 
-// StreamPending is an entry that was delivered to a consumer and has not been acknowledged. The entry itself may be gone.
+// StreamPending is an entry that was delivered to a consumer and has not been acknowledged. The entry itself may be
+// gone.
 //
 //	ID         StreamID
 //	Consumer   string
@@ -107,14 +109,15 @@ func (s Stream) CountGroups() (int, error) {
 	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).CountGroups() })
 }
 
-// RestoreGroup makes a group with all that it is to have, as StreamGroup.State returns it. It returns ErrExists if there is one of that
-// name, and fails with structures.ErrNoGroup if an entry is pending for a consumer that there is not. O(n log n).
+// RestoreGroup makes a group with all that it is to have, as StreamGroup.State returns it. It returns ErrExists if
+// there is one of that name, and fails with structures.ErrNoGroup if an entry is pending for a consumer that there is
+// not. O(n log n).
 func (s Stream) RestoreGroup(state StreamGroupState) error {
 	return groupError(s.do(writing, func(t *Tx) error { return s.on(t).RestoreGroup(state) }))
 }
 
-// Create makes the group. It returns ErrExists if there is one of that name, and ErrNotFound if there is no stream and start does not make
-// one. O(log n).
+// Create makes the group. It returns ErrExists if there is one of that name, and ErrNotFound if there is no stream and
+// start does not make one. O(log n).
 func (g StreamGroup) Create(start StreamGroupStart) error {
 	return groupError(g.stream.do(writing, func(t *Tx) error { return g.on(t).Create(start) }))
 }
@@ -124,8 +127,8 @@ func (g StreamGroup) Set(start StreamGroupStart) error {
 	return g.stream.do(writing, func(t *Tx) error { return g.on(t).Set(start) })
 }
 
-// Destroy removes the group, and says whether it was there. It returns ErrNotFound if there is no stream. It writes one record. O(1) a consumer and a
-// pending entry.
+// Destroy removes the group, and says whether it was there. It returns ErrNotFound if there is no stream. It writes one
+// record. O(1) a consumer and a pending entry.
 func (g StreamGroup) Destroy() (bool, error) {
 	did, err := call(g.stream.handle, writing, func(t *Tx) (bool, error) { return g.on(t).Destroy() })
 	return did, groupError(err)
@@ -157,7 +160,8 @@ func (g StreamGroup) CreateConsumer(name string) (bool, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (bool, error) { return g.on(t).CreateConsumer(name) })
 }
 
-// DeleteConsumer removes a consumer, and returns how many entries were pending for it: nobody has these now. O(1) a pending entry.
+// DeleteConsumer removes a consumer, and returns how many entries were pending for it: nobody has these now. O(1) a
+// pending entry.
 func (g StreamGroup) DeleteConsumer(name string) (int, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (int, error) { return g.on(t).DeleteConsumer(name) })
 }
@@ -172,20 +176,22 @@ func (g StreamGroup) HasNew() (bool, error) {
 	return call(g.stream.handle, reading, func(t *Tx) (bool, error) { return g.on(t).HasNew() })
 }
 
-// HasNewBeyond reports whether there are more than n entries that the group has not delivered. O(n + log m), m being all entries.
+// HasNewBeyond reports whether there are more than n entries that the group has not delivered. O(n + log m), m being
+// all entries.
 func (g StreamGroup) HasNewBeyond(n int) (bool, error) {
 	return call(g.stream.handle, reading, func(t *Tx) (bool, error) { return g.on(t).HasNewBeyond(n) })
 }
 
-// Read delivers the next entries of the stream to a consumer, up to count, all if that is 0. They are pending for it then. O(log n) an entry.
+// Read delivers the next entries of the stream to a consumer, up to count, all if that is 0. They are pending for it
+// then. O(log n) an entry.
 func (g StreamGroup) Read(consumer string, count int) ([]StreamEntry, error) {
 	return g.entries(func(t *Tx, visit func(StreamID, [][]byte) bool) error {
 		return g.on(t).Read(structures.StreamGroupRead{Consumer: consumer, Count: count}, visit)
 	})
 }
 
-// ReadWait is Read that waits while there is nothing new. Who came first gets the next entries. It fails with structures.ErrNoGroup once
-// the stream or the group is deleted.
+// ReadWait is Read that waits while there is nothing new. Who came first gets the next entries. It fails with
+// structures.ErrNoGroup once the stream or the group is deleted.
 func (g StreamGroup) ReadWait(ctx context.Context, consumer string, count int) (list []StreamEntry, err error) {
 	err = g.stream.await(ctx, g.Wait([]string{g.stream.key}, func(tx *Tx, key string) (err error) {
 		list, err = tx.Stream(key).Group(g.name).Read(consumer, count)
@@ -194,8 +200,8 @@ func (g StreamGroup) ReadWait(ctx context.Context, consumer string, count int) (
 	return owned(list, err)
 }
 
-// Wait is a wait for entries of several streams that the groups of this name have not delivered, or for one of them to be gone, which do is
-// to find.
+// Wait is a wait for entries of several streams that the groups of this name have not delivered, or for one of them to
+// be gone, which do is to find.
 func (g StreamGroup) Wait(keys []string, do func(tx *Tx, key string) error) Wait {
 	return Wait{Keys: keys, Type: TypeStream, Do: do, Missing: true, Ready: func(tx *Tx, key string) bool {
 		some, err := tx.Stream(key).Group(g.name).HasNew()
@@ -203,14 +209,15 @@ func (g StreamGroup) Wait(keys []string, do func(tx *Tx, key string) error) Wait
 	}}
 }
 
-// VisitRead is Read that calls visit for each entry with its fields and values in turns, until it returns false: these entries have been delivered. The
-// slices are valid during the call only, and visit may not use the store or change the transaction. With r.NoAck nothing is pending.
+// VisitRead is Read that calls visit for each entry with its fields and values in turns, until it returns false: these
+// entries have been delivered. The slices are valid during the call only, and visit may not use the store or change the
+// transaction. With r.NoAck nothing is pending.
 func (g StreamGroup) VisitRead(r structures.StreamGroupRead, visit func(id StreamID, fields [][]byte) bool) error {
 	return g.change(func(t *Tx) error { return g.on(t).Read(r, visit) })
 }
 
-// History returns what is pending for a consumer after an id, up to count, all if that is 0, and counts as one more delivery. An entry that is gone has
-// no fields. O(log n) an entry.
+// History returns what is pending for a consumer after an id, up to count, all if that is 0, and counts as one more
+// delivery. An entry that is gone has no fields. O(log n) an entry.
 func (g StreamGroup) History(consumer string, after StreamID, count int) ([]StreamEntry, error) {
 	return g.entries(func(t *Tx, visit func(StreamID, [][]byte) bool) error {
 		return g.on(t).History(structures.StreamGroupRead{Consumer: consumer, Count: count}, after, visit)
@@ -243,7 +250,8 @@ func (g StreamGroup) PendingSummary() (StreamPendingSummary, error) {
 	return call(g.stream.handle, reading, func(t *Tx) (StreamPendingSummary, error) { return g.on(t).PendingSummary() })
 }
 
-// Claim makes pending entries those of another consumer, and returns them; entries that are gone are pending no more. O(log n) an id.
+// Claim makes pending entries those of another consumer, and returns them; entries that are gone are pending no more.
+// O(log n) an id.
 func (g StreamGroup) Claim(c StreamClaim, ids ...StreamID) ([]StreamEntry, error) {
 	return g.entries(func(t *Tx, visit func(StreamID, [][]byte) bool) error { return g.on(t).Claim(c, ids, visit) })
 }
@@ -253,8 +261,8 @@ func (g StreamGroup) VisitClaim(c StreamClaim, ids []StreamID, visit func(id Str
 	return g.change(func(t *Tx) error { return g.on(t).Claim(c, ids, visit) })
 }
 
-// AutoClaim is Claim of entries that have been pending for long. It returns where to go on as well, the zero id at the end, and which entries
-// were gone. O(log n) an entry looked at.
+// AutoClaim is Claim of entries that have been pending for long. It returns where to go on as well, the zero id at the
+// end, and which entries were gone. O(log n) an entry looked at.
 func (g StreamGroup) AutoClaim(c StreamAutoClaim) (list []StreamEntry, next StreamID, gone []StreamID, err error) {
 	list, err = g.entries(func(t *Tx, visit func(StreamID, [][]byte) bool) (err error) {
 		next, gone, err = g.on(t).AutoClaim(c, visit)

@@ -70,8 +70,8 @@ func TestStreamGroup(t *testing.T) {
 	})
 }
 
-// A group that is made anew, with the number of one that was destroyed, has nothing of it, whatever is merged and however the store is
-// opened.
+// A group that is made anew, with the number of one that was destroyed, has nothing of it, whatever is merged and
+// however the store is opened.
 func TestStreamGroupMadeAnew(t *testing.T) {
 	s := openMemory(t)
 	for i := range 20 {
@@ -267,8 +267,8 @@ func TestStreamGroupsAndWatch(t *testing.T) {
 	}
 }
 
-// TestGroupPollWritesNothing: a consumer that finds nothing costs no record, but every ten seconds one for when it was seen; one that
-// is given something has the exact time.
+// TestGroupPollWritesNothing: a consumer that finds nothing costs no record, but every ten seconds one for when it was
+// seen; one that is given something has the exact time.
 func TestGroupPollWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := inMemory(t, &db.Options{ExpireEvery: -1})

@@ -8,8 +8,8 @@ import (
 // String is a handle on a key that holds a byte string. Its methods return ErrWrongType if the key holds anything else,
 // except for the unconditional forms of Put and Set, which replace a value of any type.
 //
-// A value of more than 64 KiB is kept in chunks of 8 KiB: to change or to read a part of it costs that part. The first edit of less than
-// 8 KiB cuts one of more than 4 KiB, and up to 1 MiB, into chunks of 512 bytes.
+// A value of more than 64 KiB is kept in chunks of 8 KiB: to change or to read a part of it costs that part. The first
+// edit of less than 8 KiB cuts one of more than 4 KiB, and up to 1 MiB, into chunks of 512 bytes.
 type String struct{ handle }
 
 // String returns a handle on the string at key. It reads nothing.
@@ -60,9 +60,9 @@ func (s String) Len() (int, error) {
 	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).Len() })
 }
 
-// Range appends the bytes from start to end, both inclusive, to dst. Negative positions count from the end, -1 being the
-// last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length of the
-// range), and of a value up to 64 KiB O(length).
+// Range appends the bytes from start to end, both inclusive, to dst. Negative positions count from the end, -1 being
+// the last byte; positions beyond the value are cut to it. A key that does not exist is an empty string. O(length of
+// the range), and of a value up to 64 KiB O(length).
 func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	err := s.do(reading, func(t *Tx) (err error) {
 		dst, err = s.on(t).Range(dst, start, end)
@@ -71,16 +71,16 @@ func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	return dst, err
 }
 
-// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. Conditions are about the
-// key: IfAbsent or IfPresent. A deadline that is not positive gives structures.ErrExpireTime, and a value above 512 MB
-// structures.ErrTooLong. O(length).
+// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. Conditions
+// are about the key: IfAbsent or IfPresent. A deadline that is not positive gives structures.ErrExpireTime, and a value
+// above 512 MB structures.ErrTooLong. O(length).
 func (s String) Put(value []byte, options ...WriteOption) error {
 	res, err := s.Set(value, options...)
 	return held(res.Done, options, err)
 }
 
-// Set is Put that returns whether it has written, and with ReturnOld the value that was there. A condition that does not hold is no
-// error. O(length).
+// Set is Put that returns whether it has written, and with ReturnOld the value that was there. A condition that does
+// not hold is no error. O(length).
 func (s String) Set(value []byte, options ...WriteOption) (SetResult, error) {
 	return call(s.handle, writing, func(t *Tx) (SetResult, error) {
 		o, err := t.setOptions(options)
@@ -92,14 +92,14 @@ func (s String) Set(value []byte, options ...WriteOption) (SetResult, error) {
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
-// fails with structures.ErrTooLong above 512 MB. O(length of the added bytes), and of a value up to 64 KiB O(length): see
-// [String].
+// fails with structures.ErrTooLong above 512 MB. O(length of the added bytes), and of a value up to 64 KiB O(length):
+// see [String].
 func (s String) Append(value []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Append(value) })
 }
 
-// Incr adds delta, which may be negative, to the decimal integer that the key holds, 0 if it does not exist, and returns
-// the sum. The deadline stays. It fails with structures.ErrNotInteger if the value is no int64, and with
+// Incr adds delta, which may be negative, to the decimal integer that the key holds, 0 if it does not exist, and
+// returns the sum. The deadline stays. It fails with structures.ErrNotInteger if the value is no int64, and with
 // structures.ErrOverflow if the sum would not be one. O(1).
 func (s String) Incr(delta int64) (int64, error) {
 	return call(s.handle, writing, func(t *Tx) (int64, error) { return s.on(t).Incr(delta) })

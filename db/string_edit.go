@@ -42,23 +42,23 @@ func (s String) getAndExpire(when func(now int64) (ms int64, err error)) ([]byte
 	}))
 }
 
-// GetAndPersist returns the value and takes the deadline of the key away. It returns ErrNotFound if the key does not exist.
-// O(length).
+// GetAndPersist returns the value and takes the deadline of the key away. It returns ErrNotFound if the key does not
+// exist. O(length).
 func (s String) GetAndPersist() ([]byte, error) {
 	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) { return s.on(t).GetAndPersist([]byte{}) }))
 }
 
 // SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new
-// length. An empty part changes nothing. The deadline stays. It fails with structures.ErrOffset if the offset is negative,
-// and with structures.ErrTooLong above 512 MB. O(length of the part), and of a value up to 64 KiB O(length):
+// length. An empty part changes nothing. The deadline stays. It fails with structures.ErrOffset if the offset is
+// negative, and with structures.ErrTooLong above 512 MB. O(length of the part), and of a value up to 64 KiB O(length):
 // see [String].
 func (s String) SetRange(offset int64, part []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).SetRange(offset, part) })
 }
 
-// IncrFloat adds delta to the decimal float that the key holds, 0 if it does not exist, and returns the sum. The deadline
-// stays. It fails with structures.ErrNotFloat if the value is no float, and with structures.ErrSumInfinite if the sum would
-// be infinite or no number. O(1).
+// IncrFloat adds delta to the decimal float that the key holds, 0 if it does not exist, and returns the sum. The
+// deadline stays. It fails with structures.ErrNotFloat if the value is no float, and with structures.ErrSumInfinite if
+// the sum would be infinite or no number. O(1).
 func (s String) IncrFloat(delta float64) (float64, error) {
 	return floatSum(s.IncrDecimal(decimal(delta)))
 }
@@ -70,9 +70,9 @@ func (s String) IncrDecimal(delta string) (string, error) {
 	return string(sum), err
 }
 
-// IncrFloat adds delta to the decimal float that the field holds, 0 if it does not exist, and returns the sum. It fails with
-// structures.ErrHashNotFloat if the value is no float, and with structures.ErrSumInfinite if the sum would be infinite or no
-// number. O(log n).
+// IncrFloat adds delta to the decimal float that the field holds, 0 if it does not exist, and returns the sum. It fails
+// with structures.ErrHashNotFloat if the value is no float, and with structures.ErrSumInfinite if the sum would be
+// infinite or no number. O(log n).
 func (h Hash) IncrFloat(field string, delta float64) (float64, error) {
 	return floatSum(h.IncrDecimal(field, decimal(delta)))
 }
@@ -109,9 +109,9 @@ type LCS = structures.LCS
 type LCSMatch = structures.LCSMatch
 
 // LongestCommonSubsequence compares the strings at two keys: the longest sequence of bytes that both have in the same
-// order. A key that does not exist is an empty string. It fails with structures.ErrLCSType if a key holds no string, and
-// with structures.ErrLCSTooLong if the product of the lengths is above 2^27. Time is O(length * length), memory a bit for
-// each comparison; writers of the two keys wait for it.
+// order. A key that does not exist is an empty string. It fails with structures.ErrLCSType if a key holds no string,
+// and with structures.ErrLCSTooLong if the product of the lengths is above 2^27. Time is O(length * length), memory a
+// bit for each comparison; writers of the two keys wait for it.
 func (k Keyspace) LongestCommonSubsequence(a, b string) (LCS, error) {
 	return callKeys(k.handle, reading, []string{a, b}, func(t *Tx) (LCS, error) { return structures.LongestCommonSubsequence(t.txn(), a, b) })
 }

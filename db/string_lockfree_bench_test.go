@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/internal/histogram"
 )
 
-// BenchmarkGetAlongside measures single gets of strings alongside writers: go test ./db -run '^$' -bench GetAlongside -benchtime 500000x,
-// and again with -tags stave_locked, which has gets take the lock of their stripe.
+// BenchmarkGetAlongside measures single gets of strings alongside writers: go test ./db -run '^$' -bench
+// GetAlongside -benchtime 500000x, and again with -tags stave_locked, which has gets take the lock of their stripe.
 func BenchmarkGetAlongside(b *testing.B) {
 	const keys = 100_000
 	key := func(i int) string { return fmt.Sprintf("key:%012d", i) }

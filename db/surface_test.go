@@ -59,8 +59,8 @@ func nameOf(t reflect.Type) string {
 	return t.Name()
 }
 
-// TestReceiversAreComplete: a type of the package with exported methods is in the list above, and a function that takes a
-// callback is none of the package.
+// TestReceiversAreComplete: a type of the package with exported methods is in the list above, and a function that takes
+// a callback is none of the package.
 func TestReceiversAreComplete(t *testing.T) {
 	var have []string
 	for _, r := range receivers {
@@ -148,8 +148,8 @@ func methodsWithCallbacks() (names []string) {
 	return names
 }
 
-// everyMethod calls every method of a handle with zero arguments, and check with its name and the error of the call. A method
-// that returns an iterator is ranged over.
+// everyMethod calls every method of a handle with zero arguments, and check with its name and the error of the call. A
+// method that returns an iterator is ranged over.
 func everyMethod(t *testing.T, handle any, check func(name string, err error)) {
 	t.Helper()
 	v := reflect.ValueOf(handle)
@@ -204,8 +204,8 @@ const bound = 20 * time.Second
 // hung says that something has hung, and that the rest of a table need not be waited for.
 var hung bool
 
-// within runs fn, on a goroutine of its own, and ends the test with all stacks if it hangs. It reports what fn panicked with, if it
-// did, and whether it came to its end.
+// within runs fn, on a goroutine of its own, and ends the test with all stacks if it hangs. It reports what fn panicked
+// with, if it did, and whether it came to its end.
 func within(t *testing.T, what string, fn func()) (panicked any, ended bool) {
 	t.Helper()
 	done := make(chan struct{})

@@ -11,8 +11,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A survey looks at every key once: what there is of each type, how long the keys live, how large they are and where on disk
-// they are. Expired keys that nobody has deleted yet are counted apart: reads hide them, but they take their space until then.
+// A survey looks at every key once: what there is of each type, how long the keys live, how large they are and where on
+// disk they are. Expired keys that nobody has deleted yet are counted apart: reads hide them, but they take their space
+// until then.
 
 // SurveyOptions narrow a survey. The zero value works.
 type SurveyOptions struct {
@@ -20,7 +21,8 @@ type SurveyOptions struct {
 	Biggest int
 	// Prefixes is how many groups of keys are listed. Default: 20.
 	Prefixes int
-	// Progress is called now and then with how many keys have been seen. It is called with nothing locked. Default: none.
+	// Progress is called now and then with how many keys have been seen. It is called with nothing locked. Default:
+	// none.
 	Progress func(keys int)
 }
 
@@ -52,8 +54,8 @@ type SurveySize struct {
 	Keys  int   `json:"keys"`
 }
 
-// SurveyTTL counts keys by the time that they have left: at most Left, and more than the one before. A Left of 0 stands for all
-// that is longer; a negative one, for keys without a deadline.
+// SurveyTTL counts keys by the time that they have left: at most Left, and more than the one before. A Left of 0 stands
+// for all that is longer; a negative one, for keys without a deadline.
 type SurveyTTL struct {
 	Left time.Duration `json:"left_ns"`
 	Keys int           `json:"keys"`
@@ -68,8 +70,8 @@ type SurveyKey struct {
 	Bytes     int64  `json:"bytes"`
 }
 
-// SurveyPrefix is about the keys whose names begin with Prefix, which ends with the first colon; a name without one is a prefix
-// by itself.
+// SurveyPrefix is about the keys whose names begin with Prefix, which ends with the first colon; a name without one is
+// a prefix by itself.
 type SurveyPrefix struct {
 	Prefix string `json:"prefix"`
 	Keys   int    `json:"keys"`
@@ -90,9 +92,9 @@ const maxPrefixes = 10_000
 // surveyLives are the bounds of Survey.Deadlines.
 var surveyLives = []time.Duration{time.Hour, 24 * time.Hour, 30 * 24 * time.Hour, 0, -1}
 
-// Survey looks at every key of every namespace. Writers go on, and a key that changes meanwhile is counted before or after;
-// one stripe of keys is locked for reading at a time. It fails with the error of a key that cannot be read, or the context's.
-// O(all records), without reading values.
+// Survey looks at every key of every namespace. Writers go on, and a key that changes meanwhile is counted before or
+// after; one stripe of keys is locked for reading at a time. It fails with the error of a key that cannot be read, or
+// the context's. O(all records), without reading values.
 func (s *Store) Survey(ctx context.Context, o SurveyOptions) (Survey, error) {
 	w := &surveyor{ctx: ctx, options: o, types: map[keydir.Type]*SurveyType{}, prefixes: map[string]*SurveyPrefix{}, segments: map[uint32]*SurveySegment{}}
 	w.options.Biggest, w.options.Prefixes = cmp.Or(o.Biggest, 10), cmp.Or(o.Prefixes, 20)
@@ -225,8 +227,8 @@ func (w *surveyor) prefix(key string, bytes int64) {
 	of.Keys, of.Bytes = of.Keys+1, of.Bytes+bytes
 }
 
-// big keeps the biggest keys, in order. Of two that are as big the one that comes first in the order of names is kept, so that
-// the same store has the same list.
+// big keeps the biggest keys, in order. Of two that are as big the one that comes first in the order of names is kept,
+// so that the same store has the same list.
 func (w *surveyor) big(k SurveyKey) {
 	order := func(a, b SurveyKey) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))

@@ -2,15 +2,15 @@ package db
 
 import "github.com/stavedb/stave/bitcask"
 
-// Ticket identifies a commit that has been made but perhaps not yet synced. It is the sequence number after the last record
-// of the commit, so a later commit has a higher one; zero means no commit.
+// Ticket identifies a commit that has been made but perhaps not yet synced. It is the sequence number after the last
+// record of the commit, so a later commit has a higher one; zero means no commit.
 type Ticket uint64
 
-// Begin starts a transaction for callers that a closure does not suit, such as a server that answers many commands at once.
-// It locks the given keys (of any namespace), or everything if none is given; no other keys may be touched. Every Begin is
-// followed by one End; in between the goroutine that has the transaction uses nothing of the store but the Tx: unlike in View and
-// Update, a nested use is not noticed, and code that may panic in between defers the End. Long values of strings are not
-// copied: values given to the transaction must not change until End.
+// Begin starts a transaction for callers that a closure does not suit, such as a server that answers many commands at
+// once. It locks the given keys (of any namespace), or everything if none is given; no other keys may be touched. Every
+// Begin is followed by one End; in between the goroutine that has the transaction uses nothing of the store but the Tx:
+// unlike in View and Update, a nested use is not noticed, and code that may panic in between defers the End. Long
+// values of strings are not copied: values given to the transaction must not change until End.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err

@@ -66,8 +66,8 @@ var leaks = map[string]func(t *testing.T, s *db.Store) *db.Tx{
 	},
 }
 
-// TestEndedTransactionSaysSo: whatever is done with a transaction after its end fails with ErrTxDone and changes nothing, also
-// while another one runs in what may have been its memory.
+// TestEndedTransactionSaysSo: whatever is done with a transaction after its end fails with ErrTxDone and changes
+// nothing, also while another one runs in what may have been its memory.
 func TestEndedTransactionSaysSo(t *testing.T) {
 	for how, leak := range leaks {
 		t.Run(how, func(t *testing.T) {
@@ -198,7 +198,8 @@ func TestIteratorBeyondItsTransaction(t *testing.T) {
 	usable(t, "an iterator that outlived its transaction", s)
 }
 
-// TestEndWhereItIsNotDue: a closure's transaction is ended by the store alone, and one of Begin not within its own callbacks.
+// TestEndWhereItIsNotDue: a closure's transaction is ended by the store alone, and one of Begin not within its own
+// callbacks.
 func TestEndWhereItIsNotDue(t *testing.T) {
 	s := openMemory(t)
 	must(t, s.Update(func(tx *db.Tx) error {
@@ -242,8 +243,8 @@ func TestSavepointOfAnother(t *testing.T) {
 	equal(t, "keys", allKeys(t, s), "[b]")
 }
 
-// TestLeakedTransactionBesideOthers: a goroutine that uses a transaction which has ended disturbs no other, and the race detector
-// finds nothing.
+// TestLeakedTransactionBesideOthers: a goroutine that uses a transaction which has ended disturbs no other, and the
+// race detector finds nothing.
 func TestLeakedTransactionBesideOthers(t *testing.T) {
 	s := openMemory(t)
 	var leaked []*db.Tx

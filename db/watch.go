@@ -9,15 +9,16 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Watching and waiting. A Watch reports whether keys have changed (WATCH); a Waiter takes an element as soon as there is one
-// (BLPOP). Both are kept in tables by key. While these are not empty, transactions give structures a Txn that notes which keys are
-// written; otherwise a write costs one load of a counter. Registering holds the key's stripe, so no write falls in between.
+// Watching and waiting. A Watch reports whether keys have changed (WATCH); a Waiter takes an element as soon as there
+// is one (BLPOP). Both are kept in tables by key. While these are not empty, transactions give structures a Txn that
+// notes which keys are written; otherwise a write costs one load of a counter. Registering holds the key's stripe, so
+// no write falls in between.
 //
-// Before a transaction commits it marks the watches of the keys that it wrote, and serves the waiters of these keys, first come
-// first served, within itself: nobody else can take what was pushed for a waiter, and a push and the pop that it allows are one
-// commit. Waiters wake when the stripes are unlocked. One that needs a key that the transaction has not locked (BLMOVE's
-// destination) is served right after it by a transaction of its own. Expiry is not noted: a watch asks at the end whether the keys
-// that existed still do. Swapping namespaces marks the keys of either.
+// Before a transaction commits it marks the watches of the keys that it wrote, and serves the waiters of these keys,
+// first come first served, within itself: nobody else can take what was pushed for a waiter, and a push and the pop
+// that it allows are one commit. Waiters wake when the stripes are unlocked. One that needs a key that the transaction
+// has not locked (BLMOVE's destination) is served right after it by a transaction of its own. Expiry is not noted: a
+// watch asks at the end whether the keys that existed still do. Swapping namespaces marks the keys of either.
 
 // nsKey is a key of a namespace.
 type nsKey struct {
@@ -60,8 +61,8 @@ func (s *Store) Watch(keys ...string) (*Watch, error) {
 // NewWatch returns a watch of no keys.
 func (s *Store) NewWatch() *Watch { return &Watch{core: s.core, existed: make(map[nsKey]bool)} }
 
-// Add watches further keys, of the transaction's namespace, which the transaction must have locked. A key that is watched
-// already stays so from the first time on.
+// Add watches further keys, of the transaction's namespace, which the transaction must have locked. A key that is
+// watched already stays so from the first time on.
 func (w *Watch) Add(tx *Tx, keys ...string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -163,8 +164,8 @@ func (o *watchers) note(p nsKey) {
 	}
 }
 
-// notifySwapped marks the watches of two namespaces that are about to be swapped, as far as either has the key, and returns the
-// awaited keys.
+// notifySwapped marks the watches of two namespaces that are about to be swapped, as far as either has the key, and
+// returns the awaited keys.
 func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 	o := &s.watchers
 	o.mu.Lock()

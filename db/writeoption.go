@@ -10,9 +10,10 @@ import (
 // ErrExists is returned by writes with the condition IfAbsent if the key, field or member exists.
 var ErrExists = errors.New("db: already exists")
 
-// WriteOption is a condition of a call that writes, or a deadline for what it writes: IfAbsent, IfPresent, IfGreater, IfLess; TTL,
-// ExpireAt, KeepTTL; and ReturnOld. Options are the last arguments of a call, in any order. Each call says what its conditions are
-// about. Options that contradict each other, or that a call cannot take, give structures.ErrSyntax, and nothing is written.
+// WriteOption is a condition of a call that writes, or a deadline for what it writes: IfAbsent, IfPresent, IfGreater,
+// IfLess; TTL, ExpireAt, KeepTTL; and ReturnOld. Options are the last arguments of a call, in any order. Each call says
+// what its conditions are about. Options that contradict each other, or that a call cannot take, give
+// structures.ErrSyntax, and nothing is written.
 type WriteOption struct {
 	condition structures.Condition
 	deadline  deadlineOption
@@ -31,9 +32,11 @@ const (
 
 // Options without a parameter.
 var (
-	// IfAbsent writes only what does not exist; a call fails with ErrExists otherwise, unless it returns whether it has written.
+	// IfAbsent writes only what does not exist; a call fails with ErrExists otherwise, unless it returns whether it has
+	// written.
 	IfAbsent = WriteOption{condition: structures.IfAbsent}
-	// IfPresent writes only what exists; a call fails with ErrNotFound otherwise, unless it returns whether it has written.
+	// IfPresent writes only what exists; a call fails with ErrNotFound otherwise, unless it returns whether it has
+	// written.
 	IfPresent = WriteOption{condition: structures.IfPresent}
 	// IfGreater writes a score or a deadline only if it is greater than the current one. No deadline is later than any.
 	IfGreater = WriteOption{condition: structures.IfGreater}

@@ -68,8 +68,8 @@ func appendBase64(dst, data []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// longText is the length in bytes from which an export writes a text as base64 if that is shorter. A bitmap of zeros is valid UTF-8, and as
-// text six times as long, which can be more than the line that an import takes.
+// longText is the length in bytes from which an export writes a text as base64 if that is shorter. A bitmap of zeros is
+// valid UTF-8, and as text six times as long, which can be more than the line that an import takes.
 const longText = 64 << 10
 
 func shorterAsText(s string) bool { return len(s) < longText || escapes(s) <= len(s)/3 }

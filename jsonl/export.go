@@ -16,8 +16,8 @@ import (
 
 // ExportOptions say what an export writes. The zero value is everything.
 type ExportOptions struct {
-	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default: all that hold
-	// keys, and the libraries.
+	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default:
+	// all that hold keys, and the libraries.
 	Namespaces []int
 	// Match is a glob pattern for keys; libraries are not exported then. Default: every key.
 	Match string
@@ -34,7 +34,8 @@ type ExportResult struct {
 	Keys      int64
 	Libraries int64 // of functions
 	Bytes     int64
-	// Broken is db.ErrLibrary with the names of libraries that damage has left incomplete, which are left out; nil if there are none.
+	// Broken is db.ErrLibrary with the names of libraries that damage has left incomplete, which are left out; nil if
+	// there are none.
 	Broken error
 }
 

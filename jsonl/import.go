@@ -22,8 +22,9 @@ type ImportOptions struct {
 	// otherwise the import ends with what it returns. Default: the import ends with the
 	// *LineError.
 	BadLine func(*LineError) error
-	// Library is called with each library of functions, after all lines before it have been stored. An error means that the line is a
-	// bad one. Default: the text is stored under its name as it is; a server that opens the store reports what it cannot load.
+	// Library is called with each library of functions, after all lines before it have been stored. An error means that
+	// the line is a bad one. Default: the text is stored under its name as it is; a server that opens the store reports
+	// what it cannot load.
 	Library func(name, text string) error
 	// Progress is called after each line with the bytes read and the keys stored so far. It must be
 	// quick. Default: none.
@@ -126,8 +127,8 @@ func (im *Importer) SetNamespace(namespace int) { im.o.Namespace = namespace }
 // Add adds a line, and flushes when a batch is full. The number is for messages. The
 // line may be used again after Add returns. An error ends the import.
 //
-// A line that the store refuses is rolled back alone and treated like a bad line; the ones before it stay. Of a collection that takes
-// several commits no part stays then, nor what the key held before.
+// A line that the store refuses is rolled back alone and treated like a bad line; the ones before it stay. Of a
+// collection that takes several commits no part stays then, nor what the key held before.
 func (im *Importer) Add(number int, line []byte) error {
 	l, err := im.parser.parse(line, im.o.Namespace, time.Now().UnixMilli())
 	if err != nil {

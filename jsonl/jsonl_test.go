@@ -409,7 +409,8 @@ func TestExportBesideWriters(t *testing.T) {
 	}
 }
 
-// TestLibraries: a library replaces one of its name, an export of chosen keys has none, and a caller can take and refuse them.
+// TestLibraries: a library replaces one of its name, an export of chosen keys has none, and a caller can take and
+// refuse them.
 func TestLibraries(t *testing.T) {
 	store := open(t)
 	lines(t, store, `{"library":"a","value":"1"}`, str("k"), `{"library":"b","value":"2"}`, `{"value":"3","library":"a"}`)

@@ -56,7 +56,8 @@ func TestLargeLineIsRefused(t *testing.T) {
 	}
 }
 
-// A long text of control characters, such as a bitmap of zeros, is written as base64: as JSON text it would be six times as long, and the
+// A long text of control characters, such as a bitmap of zeros, is written as base64: as JSON text it would be six
+// times as long, and the
 // line of one of 512 MiB longer than what an import takes.
 func TestLongTextOfControlCharacters(t *testing.T) {
 	const size = 1 << 20

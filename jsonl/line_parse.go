@@ -244,8 +244,8 @@ func (l *line) readElements(d *decoder) (err error) {
 	return err
 }
 
-// names are the fields or members of a collection, with their numbers. One that appears twice is refused: one of the two would be
-// lost, and which one JSON does not define.
+// names are the fields or members of a collection, with their numbers. One that appears twice is refused: one of the
+// two would be lost, and which one JSON does not define.
 func (l *line) names() (map[string]int, error) {
 	width := 1
 	if l.Value.Kind == rdb.Hash {

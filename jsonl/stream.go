@@ -7,8 +7,9 @@ import (
 	"github.com/stavedb/stave/internal/rdb"
 )
 
-// A stream is an object: "entries" is an array of [id, field, value, field, value ...], and the others are what it knows
-// besides: the last id, the greatest deleted id, how many entries have ever been added, and its groups (stream_group.go).
+// A stream is an object: "entries" is an array of [id, field, value, field, value ...], and the others are what it
+// knows besides: the last id, the greatest deleted id, how many entries have ever been added, and its groups
+// (stream_group.go).
 
 // writeStream writes the value of a stream.
 func (e *exporter) writeStream(s db.Stream) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/stavedb/stave/internal/rdbgroup"
 )
 
-// "groups" of a stream is an array of objects: "name", "last" (delivered id), "read" (how many entries, -1 if unknown), "consumers", an
-// array of [name, seen, active], and "pending", an array of [id, consumer, delivered, deliveries] in order of id. Moments are Unix
-// milliseconds; a consumer that never was active has -1.
+// "groups" of a stream is an array of objects: "name", "last" (delivered id), "read" (how many entries, -1 if unknown),
+// "consumers", an array of [name, seen, active], and "pending", an array of [id, consumer, delivered, deliveries] in
+// order of id. Moments are Unix milliseconds; a consumer that never was active has -1.
 
 // writeGroups writes the groups of a stream, if it has any.
 func (e *exporter) writeGroups(s db.Stream) error {
@@ -121,7 +121,8 @@ func checkPending(g db.StreamGroupState) error {
 	return nil
 }
 
-// tuple consumes an array of one value for each reader. article and form are for the errors, which speak of what it stands for.
+// tuple consumes an array of one value for each reader. article and form are for the errors, which speak of what it
+// stands for.
 func (d *decoder) tuple(article, what, form string, read ...func() error) error {
 	n := 0
 	err := d.array(article+" "+form+" array", func() error {

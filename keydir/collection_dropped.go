@@ -32,8 +32,8 @@ func (d *Directory) FindCollection(h uint64, key string) (Collection, bool) {
 	return d.findCollection(h, key, collectionTypes)
 }
 
-// Alongside are the types of collections that stand alongside one that a key holds: the deadlines of the fields of a hash, and
-// what the groups of a stream have.
+// Alongside are the types of collections that stand alongside one that a key holds: the deadlines of the fields of a
+// hash, and what the groups of a stream have.
 var Alongside = [...]Type{FieldDeadlines, StreamGroups}
 
 // FindAlongside returns the collection of one of these types that stands alongside that of a key, if there is one.

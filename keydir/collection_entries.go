@@ -63,7 +63,8 @@ func (c Collection) PutEntry(id StreamID, loc Loc) (old Loc, existed bool) {
 	return 0, false
 }
 
-// setRun replaces the body of a small stream. It reports false, and does nothing, if the stream would outgrow its limit.
+// setRun replaces the body of a small stream. It reports false, and does nothing, if the stream would outgrow its
+// limit.
 func (cs *collectionSet) setRun(id uint32, list []streamEntry) bool {
 	run := appendRun(nil, list)
 	s := cs.small(id)
@@ -262,7 +263,8 @@ func (c Collection) EntryAt(i int) (id StreamID) {
 	return id
 }
 
-// CountEntries returns the number of entries of a stream after an id. O(pages after it), and O(1) for an id before all entries.
+// CountEntries returns the number of entries of a stream after an id. O(pages after it), and O(1) for an id before all
+// entries.
 func (c Collection) CountEntries(after StreamID) (n int) {
 	if first, ok := c.FirstEntry(); !ok || after.Less(first) {
 		return c.Len()

@@ -2,8 +2,8 @@ package keydir
 
 import "encoding/binary"
 
-// Move sets the location of an element of a hash, set or sorted set if it is old, and reports whether it was: the one change that a
-// commit and a merge make to each record, in one search.
+// Move sets the location of an element of a hash, set or sorted set if it is old, and reports whether it was: the one
+// change that a commit and a merge make to each record, in one search.
 func (c Collection) Move(elem string, old, loc Loc) bool {
 	var pos elemPos
 	if c.seek(elem, &pos); !pos.found || pos.entries.loc(pos.entry) != old {
@@ -58,7 +58,8 @@ func (r streamRun) moveLoc(off int, old, loc Loc) bool {
 	return true
 }
 
-// streamPlace is where an entry of a big stream is. It holds until the page is removed: appending to a page leaves its entries where they are.
+// streamPlace is where an entry of a big stream is. It holds until the page is removed: appending to a page leaves its
+// entries where they are.
 type streamPlace struct {
 	valid    bool
 	page     uint32

@@ -7,7 +7,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// moveAny moves something of a model: from where it is, or, which must change nothing, from elsewhere or of a name that may be missing.
+// moveAny moves something of a model: from where it is, or, which must change nothing, from elsewhere or of a name that
+// may be missing.
 func moveAny[K comparable](t *testing.T, r *rand.Rand, name K, was keydir.Loc, had bool, move func(name K, old, loc keydir.Loc) bool, moved func(keydir.Loc)) {
 	t.Helper()
 	old, loc := was, keydir.Loc(r.Uint64()|1)

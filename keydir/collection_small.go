@@ -10,9 +10,9 @@ import (
 //
 //	| type 1 | key length 2 | entries 2 | body bytes 2 | meta 8 | key | body |
 //
-// The body is packed entries; for a list or a string in chunks, an index and the locations
-// from that index on; for a stream, a run of its entries (collection_stream.go). A collection that outgrows smallLimit becomes big, and small again when
-// it has shrunk to half of that; its id stays.
+// The body is packed entries; for a list or a string in chunks, an index and the locations from that index on; for a
+// stream, a run of its entries (collection_stream.go). A collection that outgrows smallLimit becomes big, and small
+// again when it has shrunk to half of that; its id stays.
 type collectionSet struct {
 	hash       *hasher
 	arena      *arena // nil until the first collection

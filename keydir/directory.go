@@ -70,7 +70,8 @@ func (d *Directory) Full(h uint64) bool {
 const chunksRef = PendingSegment<<40 | 1<<39
 
 // pack returns the words of a slot. Three bits have no number left for Chunks, Stream and StreamGroups: a string in
-// chunks has the word of a string, a stream that of a list, its groups that of a sorted set, and all a reference marked by chunksRef.
+// chunks has the word of a string, a stream that of a list, its groups that of a sorted set, and all a reference marked
+// by chunksRef.
 func pack(h uint64, s Slot) (word, loc uint64) {
 	switch s.Type {
 	case Chunks:

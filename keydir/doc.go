@@ -27,13 +27,12 @@
 //
 // # Memory
 //
-// Nothing here holds a pointer per entry, so the garbage collector has little to mark. Slots
-// take 16 bytes each, in tables that are between seven and nine tenths full. A small
-// collection is one block of bytes; a big one consists of pages of bytes. An entry of a hash
-// or set takes 10 bytes and its name, one of a big sorted set 27 bytes and its name twice, one
-// of a stream nine or ten bytes with its id, and about a tenth more for rounding and references. At most about an eighth of that memory is
-// free. Tables, blocks and pages grow and shrink in place or reuse memory, so that loading
-// leaves little garbage and deleting releases memory.
+// Nothing here holds a pointer per entry, so the garbage collector has little to mark. Slots take 16 bytes each, in
+// tables that are between seven and nine tenths full. A small collection is one block of bytes; a big one consists of
+// pages of bytes. An entry of a hash or set takes 10 bytes and its name, one of a big sorted set 27 bytes and its name
+// twice, one of a stream nine or ten bytes with its id, and about a tenth more for rounding and references. At most
+// about an eighth of that memory is free. Tables, blocks and pages grow and shrink in place or reuse memory, so that
+// loading leaves little garbage and deleting releases memory.
 //
 // # Locks
 //

@@ -17,7 +17,8 @@ import "encoding/binary"
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
 //	          | bytes 4 | first id 16 | location 8 | step | location 8 | step ... |   stream; collection_stream.go has the steps
 //
-// The number of elements of a stream has the bit streamItem set, that of groups of one groupsItem; their elements are as those of a sorted set.
+// The number of elements of a stream has the bit streamItem set, that of groups of one groupsItem; their elements are
+// as those of a sorted set.
 //
 // Several items of one hash, type and key are one collection: each continues the previous one.
 // The location of a missing meta record is all zeros.

@@ -76,7 +76,8 @@ func (l *Loader) measureStream(n int, b []byte) (size, end int, ok bool) {
 	return size, 4 + size, ok && read == n
 }
 
-// eachDumped calls fn for the entries in a part of a stream. It reports false if fn did, or if the bytes are no such part.
+// eachDumped calls fn for the entries in a part of a stream. It reports false if fn did, or if the bytes are no such
+// part.
 func eachDumped(b []byte, fn func(id StreamID, loc Loc) bool) bool {
 	id := readID(b)
 	for b = b[16:]; ; {

@@ -329,8 +329,8 @@ func change(r *rand.Rand, h func(int) uint64, key func(int) string, loc keydir.L
 	}
 }
 
-// TestPromise loads stripes that were promised before: counts are there from the first moment, lock-free readers are turned away until
-// then, and a dump that does not hold what was promised is refused and changes nothing.
+// TestPromise loads stripes that were promised before: counts are there from the first moment, lock-free readers are
+// turned away until then, and a dump that does not hold what was promised is refused and changes nothing.
 func TestPromise(t *testing.T) {
 	seed := keydir.Seed{5, 6}
 	d := keydir.NewDirectory(seed)

@@ -175,8 +175,8 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// The collector has few objects to look at, however many collections there are, and slots: neither one for each collection nor one for
-// each page.
+// The collector has few objects to look at, however many collections there are, and slots: neither one for each
+// collection nor one for each page.
 func TestFewObjects(t *testing.T) {
 	if underRace {
 		t.Skip("needs many entries, which takes long")

@@ -144,8 +144,8 @@ func TestTryGetBesideChanges(t *testing.T) {
 	}
 }
 
-// Stripes grow and shrink by turns, their tables are cut in two and joined, and each writes the pages that the other has given
-// up, while readers without a lock look at the few keys that stay.
+// Stripes grow and shrink by turns, their tables are cut in two and joined, and each writes the pages that the other
+// has given up, while readers without a lock look at the few keys that stay.
 func TestTryGetBesidePagesThatMove(t *testing.T) {
 	if underRace {
 		t.Skip("a lock-free search is a race by definition")

@@ -8,22 +8,23 @@ import (
 	"github.com/stavedb/stave/internal/ordered"
 )
 
-// What the consumer groups of a stream have is one collection alongside the stream, of type StreamGroups. Groups have numbers within their
-// stream, and consumers within their group; a number may be given again once what had it is gone. Its elements, with the values
-// that their records have:
+// What the consumer groups of a stream have is one collection alongside the stream, of type StreamGroups. Groups have
+// numbers within their stream, and consumers within their group; a number may be given again once what had it is gone.
+// Its elements, with the values that their records have:
 //
 //	g:{name of the group}              number of the group, last delivered id, entries read (-1: unknown)
 //	c:{group}:{name of the consumer}   number of the consumer, when it was seen, when it was active: Unix milliseconds (-1: never)
 //	p:{group}:{id}                     number of the consumer, when the entry was delivered: Unix milliseconds; deliveries
 //
-// {group} is the number in 8 hex digits, {id} 16 bytes, big-endian, for this name is in memory twice. A value is text, its parts
-// separated by a space. Its first part is a number that the score has as well. Two names are those of tombstones only:
+// {group} is the number in 8 hex digits, {id} 16 bytes, big-endian, for this name is in memory twice. A value is text,
+// its parts separated by a space. Its first part is a number that the score has as well. Two names are those of
+// tombstones only:
 //
 //	G:{group}             the group with all that it has
 //	C:{group}:{consumer}  the consumer, its number in 8 hex digits, with its pending entries
 //
-// The score puts together what belongs together: groups, then consumers by group, then pending entries by group and consumer. So how
-// many entries are pending for a consumer is a difference of two ranks.
+// The score puts together what belongs together: groups, then consumers by group, then pending entries by group and
+// consumer. So how many entries are pending for a consumer is a difference of two ranks.
 const (
 	groupKind    = uint64(0) << 62
 	consumerKind = uint64(1) << 62

@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// FuzzStreamGroups: names of elements are one-to-one, their scores stand together as they belong together, and a tombstone of a range
-// covers exactly what it names.
+// FuzzStreamGroups: names of elements are one-to-one, their scores stand together as they belong together, and a
+// tombstone of a range covers exactly what it names.
 func FuzzStreamGroups(f *testing.F) {
 	f.Add(uint32(0), uint32(1), "g", uint64(1), uint64(2), []byte("p:00000001:0123456789abcdef"), []byte("7 0 0"))
 	f.Add(uint32(1<<31-1), uint32(1<<31-1), "", uint64(1<<64-1), uint64(1<<64-1), []byte("C:00000001:00000002"), []byte("07 0 0"))

@@ -5,12 +5,11 @@ import "fmt"
 // Type is the type of a slot.
 type Type uint8
 
-// The types of a key. A key has exactly one of String, Hash, List, Set, ZSet, Stream and
-// Chunks, which is a string that is too long for one record: its chunks are a collection (see
-// ChunkIndex). The others are the types of further slots of the same key: Deadline leads to
-// the key's deadline record, and FieldDeadlines is a collection of the fields of a hash that
-// have a deadline, with the deadlines as scores. StreamGroups is what the consumer groups of a stream have: groups, consumers and
-// pending entries, with scores that put together what belongs together.
+// The types of a key. A key has exactly one of String, Hash, List, Set, ZSet, Stream and Chunks, which is a string that
+// is too long for one record: its chunks are a collection (see ChunkIndex). The others are the types of further slots
+// of the same key: Deadline leads to the key's deadline record, and FieldDeadlines is a collection of the fields of a
+// hash that have a deadline, with the deadlines as scores. StreamGroups is what the consumer groups of a stream have:
+// groups, consumers and pending entries, with scores that put together what belongs together.
 const (
 	None Type = iota
 	String

@@ -17,8 +17,8 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// TestUnreadableSegmentIsLeftOut: a segment that cannot be read is tried more and more seldom, the others are merged, and attempts that
-// fail use up no ids. When it can be read again it is merged.
+// TestUnreadableSegmentIsLeftOut: a segment that cannot be read is tried more and more seldom, the others are merged,
+// and attempts that fail use up no ids. When it can be read again it is merged.
 func TestUnreadableSegmentIsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfstest.NewFault(vfs.NewMem())
@@ -73,8 +73,8 @@ func segmentFiles(s *bitcask.Store) (names []string) {
 	return names
 }
 
-// TestDeadSegmentsNeedNoSpace: on a disk on which no file can be made, a merge of everything, and the first tick, release dead segments,
-// and leave the rest as it was.
+// TestDeadSegmentsNeedNoSpace: on a disk on which no file can be made, a merge of everything, and the first tick,
+// release dead segments, and leave the rest as it was.
 func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 	for _, byHand := range []bool{true, false} {
 		for _, survey := range []bool{true, false} { // without hints the data is read
@@ -128,7 +128,8 @@ func TestDeadSegmentsNeedNoSpace(t *testing.T) {
 	}
 }
 
-// TestTicksOnAFullDisk: what does not fit is tried more and more seldom, and at once when there is something else to be had.
+// TestTicksOnAFullDisk: what does not fit is tried more and more seldom, and at once when there is something else to be
+// had.
 func TestTicksOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := vfstest.NewFault(vfs.NewMem())

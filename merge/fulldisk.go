@@ -12,8 +12,9 @@ import (
 // fullDiskRatio is the least share of dead bytes of a segment that a merge in the background takes.
 const fullDiskRatio = 0.2
 
-// pickFullDisk plans one step of a merge on a full disk: all segments without live bytes, which need no space; else those with
-// the fewest live bytes, as many as fit the room in bytes, and at least one. If all is set, it takes any segment with a dead byte.
+// pickFullDisk plans one step of a merge on a full disk: all segments without live bytes, which need no space; else
+// those with the fewest live bytes, as many as fit the room in bytes, and at least one. If all is set, it takes any
+// segment with a dead byte.
 func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all bool) Plan {
 	plan := Plan{Choices: make([]Choice, 0, len(segments))}
 	var worth []*Choice
@@ -44,9 +45,9 @@ func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all boo
 	return plan
 }
 
-// mergeFullDisk merges on a full disk, step by step, until no segment is worth it or, unless all are asked for, the disk is no
-// longer full. failed is the error of the usual merge, if there was one. A step that releases nothing is not the last one, because
-// tombstones become garbage only when the records that they hide are gone.
+// mergeFullDisk merges on a full disk, step by step, until no segment is worth it or, unless all are asked for, the
+// disk is no longer full. failed is the error of the usual merge, if there was one. A step that releases nothing is not
+// the last one, because tombstones become garbage only when the records that they hide are gone.
 func (r *activeMerge) mergeFullDisk(failed error) error {
 	room := max(r.store.Spare(), 1)
 	var tooBig []uint32 // segments that alone need more space than there is

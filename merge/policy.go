@@ -34,7 +34,8 @@ type Policy struct {
 	BytesPerSecond int64
 }
 
-// Check fails with bitcask.ErrOption if no merger can have the policy. The error names the field. Every BytesPerSecond has a meaning.
+// Check fails with bitcask.ErrOption if no merger can have the policy. The error names the field. Every BytesPerSecond
+// has a meaning.
 func (p Policy) Check() error {
 	for _, ratio := range []struct {
 		field string

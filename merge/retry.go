@@ -17,8 +17,8 @@ const (
 	retryNever = 1 << 62     // of damaged segments: they stay damaged
 )
 
-// segments returns the segments; in the background without those that a merge could not read lately, so that the others are
-// merged. A merge by Run tries them all and reports the damage.
+// segments returns the segments; in the background without those that a merge could not read lately, so that the others
+// are merged. A merge by Run tries them all and reports the damage.
 func (m *Merger) segments(background bool) []bitcask.SegmentInfo {
 	list := m.store.Segments()
 	if !background {
@@ -32,8 +32,9 @@ func (m *Merger) segments(background bool) []bitcask.SegmentInfo {
 	})
 }
 
-// failed records why a merge by Tick failed. A file that cannot be read is skipped for a while, a damaged one for good; after
-// any other failure the same merge is not retried for a while. It reports whether the failure differs from the last one.
+// failed records why a merge by Tick failed. A file that cannot be read is skipped for a while, a damaged one for good;
+// after any other failure the same merge is not retried for a while. It reports whether the failure differs from the
+// last one.
 func (m *Merger) failed(ids []uint32, err error) (news bool) {
 	var bad *bitcask.CorruptError
 	var unread *bitcask.SegmentError

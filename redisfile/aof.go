@@ -11,10 +11,11 @@ import (
 	"github.com/stavedb/stave/internal/keypages"
 )
 
-// ExportAOF writes the keys and the libraries of functions of a store to w as the commands that make them, in RESP: a file that a Redis loads as its AOF, and what
-// redis-cli --pipe takes. Collections are written 64 elements a command, as Redis does it; what a key held before stays, so the
-// commands are for a Redis without these keys. Version is not used; nothing is left out. Deadlines of fields need Redis 7.4, libraries and streams
-// that have lost entries Redis 7. A library replaces one of its name.
+// ExportAOF writes the keys and the libraries of functions of a store to w as the commands that make them, in RESP: a
+// file that a Redis loads as its AOF, and what redis-cli --pipe takes. Collections are written 64 elements a command,
+// as Redis does it; what a key held before stays, so the commands are for a Redis without these keys. Version is not
+// used; nothing is left out. Deadlines of fields need Redis 7.4, libraries and streams that have lost entries Redis 7.
+// A library replaces one of its name.
 //
 // An export whose context ends returns the context's error; the last command is whole.
 func ExportAOF(ctx context.Context, store *db.Store, w io.Writer, o ExportOptions) (ExportResult, error) {
@@ -185,7 +186,8 @@ func (e *commands) hash(h db.Hash, key string) error {
 	})
 }
 
-// stream writes the entries, and what is known of the stream besides them. One without entries is made by an entry that is gone at once.
+// stream writes the entries, and what is known of the stream besides them. One without entries is made by an entry that
+// is gone at once.
 func (e *commands) stream(s db.Stream, key string) error {
 	info, err := s.Info()
 	if err != nil {

@@ -21,16 +21,16 @@ const (
 
 // ExportOptions say what an export writes. The zero value is everything.
 type ExportOptions struct {
-	// Version is that of the format, OldestVersion to NewestVersion. Default: DefaultVersion, or LibraryVersion if there are libraries of
-	// functions to be exported.
+	// Version is that of the format, OldestVersion to NewestVersion. Default: DefaultVersion, or LibraryVersion if
+	// there are libraries of functions to be exported.
 	Version int
-	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default: all that hold
-	// keys, and the libraries.
+	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default:
+	// all that hold keys, and the libraries.
 	Namespaces []int
 	// Match is a glob pattern for keys; libraries are not exported then. Default: every key.
 	Match string
-	// Sort puts the keys of a namespace in order, for which all their names are held in memory. Default: the order of the
-	// store's hash, and memory for one page of names.
+	// Sort puts the keys of a namespace in order, for which all their names are held in memory. Default: the order of
+	// the store's hash, and memory for one page of names.
 	Sort bool
 	// Progress is called before each key with the bytes and keys written so far. It must be quick. Default: none.
 	Progress func(bytes, keys int64)
@@ -43,17 +43,19 @@ type ExportResult struct {
 	Bytes     int64
 	// FieldDeadlines is how many deadlines of fields were left out, which a version below 12 cannot hold.
 	FieldDeadlines int64
-	// LibrariesLeftOut is how many libraries of functions were left out, which a version below LibraryVersion cannot hold.
+	// LibrariesLeftOut is how many libraries of functions were left out, which a version below LibraryVersion cannot
+	// hold.
 	LibrariesLeftOut int64
-	// Broken is db.ErrLibrary with the names of libraries that damage has left incomplete, which are left out; nil if there are none.
+	// Broken is db.ErrLibrary with the names of libraries that damage has left incomplete, which are left out; nil if
+	// there are none.
 	Broken error
 }
 
-// ExportRDB writes the keys and the libraries of functions of a store to w as an RDB file. w gets large writes; an error of it ends the export. A value is written as it is
-// read, and a string is held whole.
+// ExportRDB writes the keys and the libraries of functions of a store to w as an RDB file. w gets large writes; an
+// error of it ends the export. A value is written as it is read, and a string is held whole.
 //
-// A version below 10 does not have the greatest deleted id of a stream, nor how many entries were ever added: a Redis that loads it begins
-// to count anew.
+// A version below 10 does not have the greatest deleted id of a stream, nor how many entries were ever added: a Redis
+// that loads it begins to count anew.
 //
 // An export whose context ends returns the context's error; what it wrote is no file that a Redis loads.
 func ExportRDB(ctx context.Context, store *db.Store, w io.Writer, o ExportOptions) (ExportResult, error) {

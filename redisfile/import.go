@@ -15,16 +15,18 @@ import (
 
 // ImportOptions configure an import. The zero value works.
 type ImportOptions struct {
-	// BadKey is called with each key that the store refuses, after all keys before it have been stored. If it returns nil,
-	// the key is skipped; otherwise the import ends with what it returns. Default: the import ends with the *KeyError.
+	// BadKey is called with each key that the store refuses, after all keys before it have been stored. If it returns
+	// nil, the key is skipped; otherwise the import ends with what it returns. Default: the import ends with
+	// the *KeyError.
 	BadKey func(*KeyError) error
-	// Library is called with the text of each library of functions, after all keys before it have been stored. An error means that it is
-	// refused, as a key can be. Default: it is stored under the name that its first line states, and is not compiled: a server that
-	// opens the store reports what it cannot load.
+	// Library is called with the text of each library of functions, after all keys before it have been stored. An error
+	// means that it is refused, as a key can be. Default: it is stored under the name that its first line states, and
+	// is not compiled: a server that opens the store reports what it cannot load.
 	Library func(text string) error
 	// Warn is called with what is noteworthy and no error, one sentence at a time. Default: nothing.
 	Warn func(text string)
-	// Progress is called after each key with the bytes read and the keys stored so far. It must be quick. Default: nothing.
+	// Progress is called after each key with the bytes read and the keys stored so far. It must be quick. Default:
+	// nothing.
 	Progress func(bytes, keys int64)
 }
 
@@ -67,17 +69,19 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // A FileError says where a file is not what it should be.
 type FileError = rdb.FileError
 
-// ErrChecksum says that a file was read and stored to its end, and that the checksum there does not fit: any of it may be wrong.
+// ErrChecksum says that a file was read and stored to its end, and that the checksum there does not fit: any of it may
+// be wrong.
 var ErrChecksum = rdb.ErrChecksum
 
 // ErrTruncated says that a file ends before its end.
 var ErrTruncated = rdb.ErrTruncated
 
-// ImportRDB stores the keys and the libraries of functions of an RDB file. r is read up to the end that the file declares, and a little ahead of it.
+// ImportRDB stores the keys and the libraries of functions of an RDB file. r is read up to the end that the file
+// declares, and a little ahead of it.
 //
-// Whatever the error, every key before the one it names is stored. It is a *KeyError if the store refuses a key; it names the byte
-// if the file is not what it should be, and wraps ErrTruncated or ErrChecksum in those cases. An import whose context ends
-// stores the keys it has read and returns the context's error. An r that blocks is not interrupted.
+// Whatever the error, every key before the one it names is stored. It is a *KeyError if the store refuses a key; it
+// names the byte if the file is not what it should be, and wraps ErrTruncated or ErrChecksum in those cases. An import
+// whose context ends stores the keys it has read and returns the context's error. An r that blocks is not interrupted.
 func ImportRDB(ctx context.Context, store *db.Store, r io.Reader, o ImportOptions) (ImportResult, error) {
 	result, _, err := importRDB(ctx, store, r, o)
 	return result, err

@@ -15,7 +15,8 @@ import (
 	"github.com/stavedb/stave/redisfile"
 )
 
-// libraries are two libraries of functions: one that Redis compresses in its files, and one with bytes that are no text.
+// libraries are two libraries of functions: one that Redis compresses in its files, and one with bytes that are no
+// text.
 var libraries = map[string]string{
 	"long":  "#!lua name=long\nredis.register_function('twice', function(_, args) return args[1] .. args[1] end)\n" + strings.Repeat("-- a comment\n", 1000),
 	"bytes": "#!LUA  'name=bytes'\nredis.register_function('one', function() return '\x01\xff' end)\n",
@@ -135,7 +136,8 @@ func TestSomeKeysOnly(t *testing.T) {
 	}
 }
 
-// TestLibraryRefused: the store, or the caller, refuses a library, which BadKey may skip; keys before it and after it are stored.
+// TestLibraryRefused: the store, or the caller, refuses a library, which BadKey may skip; keys before it and after it
+// are stored.
 func TestLibraryRefused(t *testing.T) {
 	source := memory(t)
 	if err := source.String("k").Put([]byte("v")); err != nil {

@@ -125,7 +125,8 @@ func (r redis) fill(n int) {
 	}
 }
 
-// TestThroughRedis takes what a redis-server has saved, gives it to another one, and has both judge all keys, values and deadlines.
+// TestThroughRedis takes what a redis-server has saved, gives it to another one, and has both judge all keys, values
+// and deadlines.
 func TestThroughRedis(t *testing.T) {
 	first := startRedis(t, "")
 	if testing.Short() {

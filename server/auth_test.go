@@ -54,7 +54,8 @@ func (c *testClient) line() string {
 	return strings.TrimSuffix(line, "\r\n")
 }
 
-// TestAuthentication is the life of a client over a connection: refused, authenticated, limited, disconnected. It runs on both transports.
+// TestAuthentication is the life of a client over a connection: refused, authenticated, limited, disconnected. It runs
+// on both transports.
 func TestAuthentication(t *testing.T) {
 	for _, transport := range transports() {
 		t.Run(string(transport), func(t *testing.T) {
@@ -134,7 +135,8 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestLimitsBeforeAuth: a client that has not authenticated is served up to each limit, and its connection ends one above.
+// TestLimitsBeforeAuth: a client that has not authenticated is served up to each limit, and its connection ends one
+// above.
 func TestLimitsBeforeAuth(t *testing.T) {
 	arg := strings.Repeat("x", 1<<10)
 	many := func(n int) string { return fmt.Sprintf("*%d\r\n", n) + strings.Repeat("$1\r\nx\r\n", n) }
@@ -205,7 +207,8 @@ func TestLimitsBeforeAuth(t *testing.T) {
 	})
 }
 
-// TestTimeToAuth: a connection that does not authenticate ends after 10 seconds, whatever it sends; one that does stays.
+// TestTimeToAuth: a connection that does not authenticate ends after 10 seconds, whatever it sends; one that does
+// stays.
 func TestTimeToAuth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 11 seconds")
@@ -235,8 +238,8 @@ func TestTimeToAuth(t *testing.T) {
 	}
 }
 
-// TestSlotsBeforeAuth: clients that have not authenticated take a tenth of the places; one more is turned away, and a place is free again
-// when one authenticates or leaves.
+// TestSlotsBeforeAuth: clients that have not authenticated take a tenth of the places; one more is turned away, and a
+// place is free again when one authenticates or leaves.
 func TestSlotsBeforeAuth(t *testing.T) {
 	for _, transport := range transports() {
 		t.Run(string(transport), func(t *testing.T) {
@@ -273,8 +276,8 @@ func TestSlotsBeforeAuth(t *testing.T) {
 	}
 }
 
-// TestSecretsAreRedacted sends a password in every way that a command of the table takes one, right and wrong, and looks for it where requests are
-// shown.
+// TestSecretsAreRedacted sends a password in every way that a command of the table takes one, right and wrong, and
+// looks for it where requests are shown.
 func TestSecretsAreRedacted(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	v := newServer(t, openStore(t), nil)
@@ -320,7 +323,8 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestACLFile: ACL SAVE writes what ACL LOAD reads, for its owner only; a file that is wrong changes nothing; users that are gone are disconnected.
+// TestACLFile: ACL SAVE writes what ACL LOAD reads, for its owner only; a file that is wrong changes nothing; users
+// that are gone are disconnected.
 func TestACLFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users.acl")
 	write := func(text string) {
@@ -410,7 +414,8 @@ func TestACLLog(t *testing.T) {
 	expect(t, admin, "*[]", "ACL", "LOG")
 }
 
-// TestRulesChangeWhileBlocked: a client that waits gets nothing that its user may not take any more, and the next one gets it.
+// TestRulesChangeWhileBlocked: a client that waits gets nothing that its user may not take any more, and the next one
+// gets it.
 func TestRulesChangeWhileBlocked(t *testing.T) {
 	for _, transport := range transports() {
 		t.Run(string(transport), func(t *testing.T) {

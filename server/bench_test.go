@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// BenchmarkSession runs pipelines of 16 commands through a session on a store with 100,000 keys, without a network. The time
-// is for one command.
+// BenchmarkSession runs pipelines of 16 commands through a session on a store with 100,000 keys, without a network. The
+// time is for one command.
 func BenchmarkSession(b *testing.B) {
 	const keys, pipeline = 100_000, 16
 	v := newServer(b, openStore(b), nil)

@@ -14,8 +14,9 @@ import (
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
-// CONFIG SET bind, port and tls-port, and a reload of the file, move the server to other addresses while it runs: the new sockets are open before the old ones
-// are closed, and the connections that those have accepted go on. A failure leaves everything as it was.
+// CONFIG SET bind, port and tls-port, and a reload of the file, move the server to other addresses while it runs: the
+// new sockets are open before the old ones are closed, and the connections that those have accepted go on. A failure
+// leaves everything as it was.
 
 // Listen says what Bind opens, in the words of the settings.
 type Listen struct {
@@ -119,7 +120,8 @@ func (b *Bound) Close() (err error) {
 	return err
 }
 
-// ServeBound is Serve for all listeners of b, which CONFIG SET bind, port and tls-port may replace meanwhile. It ends when ctx does, or when one of them fails.
+// ServeBound is Serve for all listeners of b, which CONFIG SET bind, port and tls-port may replace meanwhile. It ends
+// when ctx does, or when one of them fails.
 func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer v.endedBy(stop)()
@@ -179,7 +181,8 @@ func (l *boundListener) retire() {
 	_ = l.Close() // there is nothing that it could lose
 }
 
-// boundSettings are new values of the settings that say where the server listens, by name. One that is missing stays as it is.
+// boundSettings are new values of the settings that say where the server listens, by name. One that is missing stays as
+// it is.
 type boundSettings map[string]string
 
 // changeBound is CONFIG SET of some of them. What is refused, or cannot be opened, changes nothing.
@@ -237,8 +240,9 @@ func (l *Listen) set(values boundSettings) (failure error) {
 	return failure
 }
 
-// move opens what is not open yet and then closes what is not wanted any more. An address that is taken by an old socket, as 127.0.0.1 is by one of all addresses, is opened
-// after that is closed, which is opened again if anything fails.
+// move opens what is not open yet and then closes what is not wanted any more. An address that is taken by an old
+// socket, as 127.0.0.1 is by one of all addresses, is opened after that is closed, which is opened again if anything
+// fails.
 func (v *Server) move(ctx context.Context, b *Bound, before []boundListener, to *Listen) error {
 	wanted := to.addresses()
 	var after, opened, closed []boundListener

@@ -65,8 +65,8 @@ func refused(address string) bool {
 	return err != nil
 }
 
-// TestMove: CONFIG SET bind and port open the new addresses and close the old ones; connections go on; what fails changes nothing; the file has it after CONFIG REWRITE, and moves
-// the server when it is read again.
+// TestMove: CONFIG SET bind and port open the new addresses and close the old ones; connections go on; what fails
+// changes nothing; the file has it after CONFIG REWRITE, and moves the server when it is read again.
 func TestMove(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		ports := freePorts(t, 4)
@@ -169,7 +169,8 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// TestMoveToAllAddresses: an address that is part of what was open, on the same port, replaces it, and if it cannot be, what was open is open again. Public ones need a password and TLS.
+// TestMoveToAllAddresses: an address that is part of what was open, on the same port, replaces it, and if it cannot be,
+// what was open is open again. Public ones need a password and TLS.
 func TestMoveToAllAddresses(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		port := freePorts(t, 1)[0]
@@ -240,8 +241,8 @@ func TestMoveLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestMoveTLS: tls-port moves as port does, by CONFIG SET and by a reload, also where there is no plain text; what fails changes nothing, and without a
-// certificate there is none.
+// TestMoveTLS: tls-port moves as port does, by CONFIG SET and by a reload, also where there is no plain text; what
+// fails changes nothing, and without a certificate there is none.
 func TestMoveTLS(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)

@@ -37,8 +37,8 @@ func TestBitmapRefusalsBeforeTheKey(t *testing.T) {
 	}
 }
 
-// TestRepeatedNamesTakeNoMemory: a request that names a long value many times has one of them in memory at a time, or as many as its
-// reply may have.
+// TestRepeatedNamesTakeNoMemory: a request that names a long value many times has one of them in memory at a time, or
+// as many as its reply may have.
 func TestRepeatedNamesTakeNoMemory(t *testing.T) {
 	v := newServer(t, openStore(t), &server.Options{MaxReply: 4 << 20})
 	s := v.NewSession()

@@ -14,8 +14,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// scripts are conversations of several clients with one server. A line is a client and a command, whose reply comes at once;
-// with ~ before it the command waits, and < reads the reply. Both servers must reply the same.
+// scripts are conversations of several clients with one server. A line is a client and a command, whose reply comes at
+// once; with ~ before it the command waits, and < reads the reply. Both servers must reply the same.
 var scripts = map[string]string{
 	"served by a push": `
 		a: ~BLPOP k 0
@@ -510,8 +510,8 @@ func TestScriptsAgreeWithRedis(t *testing.T) {
 	}
 }
 
-// TestManyWaiters: one command serves many clients that wait, each once and in their order; an event loop does not do that itself,
-// but it gives a single element to the first of many.
+// TestManyWaiters: one command serves many clients that wait, each once and in their order; an event loop does not do
+// that itself, but it gives a single element to the first of many.
 func TestManyWaiters(t *testing.T) {
 	const waiters = 600
 	eachTransport(t, func(t *testing.T, transport server.Transport) {

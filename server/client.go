@@ -64,9 +64,8 @@ func (c *client) noteCommand(s *Session, cmd *command.Command) {
 	c.queued.Store(queued)
 }
 
-// listLine is the session's line of CLIENT LIST. The fields and their order are Redis's;
-// what has no counterpart here is a constant, because parsers expect the field. Messages that wait for a subscriber count as
-// output, as in Redis.
+// listLine is the session's line of CLIENT LIST. The fields and their order are Redis's; what has no counterpart here
+// is a constant, because parsers expect the field. Messages that wait for a subscriber count as output, as in Redis.
 func (s *Session) listLine(now time.Time) string {
 	c := &s.client
 	cmd := "NULL"

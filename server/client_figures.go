@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// figures are the bytes that a client's buffers take, as CLIENT LIST shows them to others. The session notes them before it sends replies and
-// afterwards; most often nothing has changed then, and nothing is written.
+// figures are the bytes that a client's buffers take, as CLIENT LIST shows them to others. The session notes them
+// before it sends replies and afterwards; most often nothing has changed then, and nothing is written.
 type figures struct {
 	query, queryFree  atomic.Int64 // what has arrived and was not executed, and the room after it
 	arguments, queued atomic.Int64 // what the parser and MULTI have taken apart
@@ -68,8 +68,9 @@ func (s *Session) noteFigures() {
 	f.output.note(s.out.Held(), s.statsSince)
 }
 
-// limitOutput ends the connection of a client that does not take its replies, as client-output-buffer-limit has it: at once if more than the hard
-// limit waits for it, and after some seconds of more than the soft limit. Subscribers have limits of their own: see pubsub.Limits.
+// limitOutput ends the connection of a client that does not take its replies, as client-output-buffer-limit has it: at
+// once if more than the hard limit waits for it, and after some seconds of more than the soft limit. Subscribers have
+// limits of their own: see pubsub.Limits.
 func (s *Session) limitOutput() {
 	t := &s.server.tunables
 	hard, soft := t.outputHard.Load(), t.outputSoft.Load()
@@ -108,8 +109,8 @@ func (s *Session) endForOutput() {
 	s.client.kill()
 }
 
-// recentBuffers are the largest buffers that a client has had in the last seconds. Those of clients that have left meanwhile are kept
-// in v.left.
+// recentBuffers are the largest buffers that a client has had in the last seconds. Those of clients that have left
+// meanwhile are kept in v.left.
 func (v *Server) recentBuffers() (input, output int64) {
 	now := time.Now()
 	input, output = v.left.input.recent(0, now), v.left.output.recent(0, now)

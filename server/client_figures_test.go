@@ -68,7 +68,8 @@ func named(t *testing.T, address, name string) *testClient {
 	return c
 }
 
-// TestClientFigures: CLIENT LIST has the bytes that the buffers of other clients really hold, and INFO the largest of the last seconds.
+// TestClientFigures: CLIENT LIST has the bytes that the buffers of other clients really hold, and INFO the largest of
+// the last seconds.
 func TestClientFigures(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})
@@ -120,8 +121,8 @@ func TestClientFigures(t *testing.T) {
 	})
 }
 
-// TestOutputLimits: client-output-buffer-limit of the class normal ends a client for which too much waits: at once, or when it waits for too
-// long. Others are left alone.
+// TestOutputLimits: client-output-buffer-limit of the class normal ends a client for which too much waits: at once, or
+// when it waits for too long. Others are left alone.
 func TestOutputLimits(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		_, address := serve(t, &server.Options{Transport: transport})
@@ -134,7 +135,8 @@ func TestOutputLimits(t *testing.T) {
 		watcher.send("SETRANGE big 33554431 x\r\nSETRANGE small 99999 x\r\n")
 		watcher.expect(":33554432\r\n:100000\r\n")
 
-		// Nobody is disconnected without a limit, by one that is not reached, or for a soft one that is exceeded for a shorter time.
+		// Nobody is disconnected without a limit, by one that is not reached, or for a soft one that is exceeded for a
+		// shorter time.
 		for _, limits := range []string{"0 0 0", "200000 0 0", "0 1000 600", "200000 1000 600"} {
 			set(limits)
 			c := dial(t, address)

@@ -36,7 +36,8 @@ func sameSlotQueued(q *queue) bool {
 	return true
 }
 
-// clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found it.
+// clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found
+// it.
 func clusterNode(c *command.Call) cluster.Node {
 	s := sessionOf(c)
 	v := s.server
@@ -81,7 +82,8 @@ func (s *Session) refusesCall(cmd *command.Command, args [][]byte) string {
 	return ""
 }
 
-// leavesSlot refuses a command of a script whose keys are of another slot than those before them. The keys of one command are of one slot.
+// leavesSlot refuses a command of a script whose keys are of another slot than those before them. The keys of one
+// command are of one slot.
 func (r *scriptRun) leavesSlot(cmd *command.Command, args [][]byte) (refusal string) {
 	for _, key := range cmd.AppendKeys(nil, args) {
 		slot := cluster.SlotOf(key)

@@ -136,7 +136,8 @@ var clusterScripts = map[string]string{
 		a: CONFIG SET cluster-preferred-endpoint-type ip cluster-announce-hostname stave2.example`,
 }
 
-// TestClusterAgreesWithRedis compares with a redis-server that owns all slots. Ids differ, and so do the shas in errors of scripts.
+// TestClusterAgreesWithRedis compares with a redis-server that owns all slots. Ids differ, and so do the shas in errors
+// of scripts.
 func TestClusterAgreesWithRedis(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -193,8 +194,8 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-// TestClusterFunctions: the keys of FCALL must be of one slot, and a function must not touch others, unless it says that it does. The
-// replies are those of redis-server 7.0.15.
+// TestClusterFunctions: the keys of FCALL must be of one slot, and a function must not touch others, unless it says
+// that it does. The replies are those of redis-server 7.0.15.
 func TestClusterFunctions(t *testing.T) {
 	s := newSession(t, openStore(t), &server.Options{Cluster: true})
 	library := `"#!lua name=lib\nlocal set = function(keys, args) return redis.call('SET', args[1], 'v') end\n` +

@@ -27,10 +27,12 @@ func init() {
 // "client|setname".
 func Lookup(name string) *command.Command { return table.Lookup(name) }
 
-// Resolve returns the command of a request, or the error that is the reply to an unknown one and to a wrong number of arguments.
+// Resolve returns the command of a request, or the error that is the reply to an unknown one and to a wrong number of
+// arguments.
 func Resolve(args [][]byte) (*command.Command, error) { return table.Resolve(args) }
 
-// sessionOf is the session that a command is executed for. The assertion cannot fail: the host of every call is made by NewSession.
+// sessionOf is the session that a command is executed for. The assertion cannot fail: the host of every call is made by
+// NewSession.
 func sessionOf(c *command.Call) *Session { return c.Host.Session.(*Session) }
 
 // onSession makes a handler of a function that works on the session itself. Handlers of package

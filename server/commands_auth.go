@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// AUTH and HELLO make a connection that of a user. The check of a password takes tens of milliseconds, unless the same password has been
-// right before; it holds no lock: EXEC makes it before it locks keys.
+// AUTH and HELLO make a connection that of a user. The check of a password takes tens of milliseconds, unless the same
+// password has been right before; it holds no lock: EXEC makes it before it locks keys.
 
 // authCommands may be sent before authentication.
 var authCommands = command.InGroup(command.GroupConnection, []*command.Command{

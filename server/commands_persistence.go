@@ -105,8 +105,8 @@ func shutdownCommand(s *Session, c *command.Call) error {
 	return errNoReply
 }
 
-// save makes every commit so far durable. The log is all there is to save, and it is written at every commit: SAVE and BGSAVE make what it
-// has durable at once, whatever the store's sync mode.
+// save makes every commit so far durable. The log is all there is to save, and it is written at every commit: SAVE and
+// BGSAVE make what it has durable at once, whatever the store's sync mode.
 func (v *Server) save() error {
 	start := time.Now()
 	sequence := v.store.Log().Sequence() // before the sync: what comes meanwhile may not be part of it

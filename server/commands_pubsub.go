@@ -125,8 +125,8 @@ func (s *Session) subscriptionCount(to pubsub.Kind) int64 {
 	return s.subscriber.Count(pubsub.Channel) + s.subscriber.Count(pubsub.Pattern)
 }
 
-// publish posts at once; within EXEC or a script with its commit, if there is one. A subscriber must not see a write that can be lost
-// with what the same client wrote before, so the message has the ticket of that.
+// publish posts at once; within EXEC or a script with its commit, if there is one. A subscriber must not see a write
+// that can be lost with what the same client wrote before, so the message has the ticket of that.
 func (s *Session) publish(c *command.Call, to pubsub.Kind) error {
 	m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
 	if !c.Queued {

@@ -12,7 +12,8 @@ import (
 	"github.com/stavedb/stave/server/script"
 )
 
-// EVAL and FCALL; script_run.go has the execution, package scripts what is kept of scripts, package script the language.
+// EVAL and FCALL; script_run.go has the execution, package scripts what is kept of scripts, package script the
+// language.
 
 const (
 	evalFlags      = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.MovableKeys | command.RunsScript
@@ -156,9 +157,9 @@ func (s *Session) obeyFlags(r *scriptRun, flags script.Flags) error {
 	return nil
 }
 
-// changeLibraries executes a command that changes libraries. change works on a copy of those that the session sees, and names
-// those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is short: code of libraries has run
-// before.
+// changeLibraries executes a command that changes libraries. change works on a copy of those that the session sees, and
+// names those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is
+// short: code of libraries has run before.
 func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set) (changed []string, err error)) error {
 	body := func(tx *db.Tx) error {
 		set := s.libraries().Clone()

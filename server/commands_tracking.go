@@ -105,8 +105,8 @@ func (s *Session) stopTracking() {
 	s.server.tracked.Remove(&s.client.tracking)
 }
 
-// trackReads notes which keys a command has read, while they are locked. In a transaction that has changed something the read
-// takes its place among the changes, so that those before it do not make it obsolete.
+// trackReads notes which keys a command has read, while they are locked. In a transaction that has changed something
+// the read takes its place among the changes, so that those before it do not make it obsolete.
 func (s *Session) trackReads(c *command.Call) {
 	if !s.tracks || c.Tx == nil || c.Command.Flags&(command.ReadOnly|command.RunsScript) != command.ReadOnly || !s.client.tracking.Mode().Tracks(s.caching) {
 		return

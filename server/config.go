@@ -17,8 +17,8 @@ import (
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// The settings of a running server. Package settings says which there are and where their values come from, config_bindings.go what
-// they set here; what the server asks for often is kept in tunables.
+// The settings of a running server. Package settings says which there are and where their values come from,
+// config_bindings.go what they set here; what the server asks for often is kept in tunables.
 
 // Config are settings by the names of redis.conf, before there is a server and while it runs. Where a setting
 // comes from decides which holds: the default, then the file, then the environment, then a flag; CONFIG SET
@@ -174,8 +174,9 @@ func (v *Server) OnReload(reload func() error) {
 	v.reloads = append(v.reloads, reload)
 }
 
-// Reload reads the file of settings again and applies what has changed in it and may change while the server
-// runs, all or nothing of what can be checked; what needs a restart is logged, and so is what fails. Then it does what OnReload has added.
+// Reload reads the file of settings again and applies what has changed in it and may change while the server runs, all
+// or nothing of what can be checked; what needs a restart is logged, and so is what fails. Then it does what OnReload
+// has added.
 func (v *Server) Reload() error {
 	v.reloadMu.Lock()
 	defer v.reloadMu.Unlock()

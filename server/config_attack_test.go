@@ -38,8 +38,8 @@ func bulks(t *testing.T, reply string) (list []string) {
 	return list
 }
 
-// TestHostileSettings sets every setting to hostile values. Whatever is accepted is written by CONFIG REWRITE and read again as it was, by
-// another server and by a reload of the same one.
+// TestHostileSettings sets every setting to hostile values. Whatever is accepted is written by CONFIG REWRITE and read
+// again as it was, by another server and by a reload of the same one.
 func TestHostileSettings(t *testing.T) {
 	hostile := []string{
 		"", " ", "-1", "0", "1", "yes", "no", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e3", "0x10", "+5", " 5", "5 ", "100%", "-1%", "1tb", "9999999999gb",

@@ -10,8 +10,8 @@ import (
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// setters make a checked value so, of a live directive or at the start, by name. The value of one that is not here is read where it is
-// needed, or has no effect.
+// setters make a checked value so, of a live directive or at the start, by name. The value of one that is not here is
+// read where it is needed, or has no effect.
 var setters = map[string]func(v *Server, value string){
 	"tcp-keepalive":              setInt(func(v *Server, n int64) { v.tunables.keepAlive.Store(n) }),
 	"timeout":                    setInt(func(v *Server, n int64) { v.tunables.idleTimeout.Store(n * int64(time.Second)) }),
@@ -42,8 +42,8 @@ var setters = map[string]func(v *Server, value string){
 	"acllog-max-len":            setInt(func(v *Server, n int64) { v.tunables.aclLogMaxLen.Store(min(n, math.MaxInt32)) }),
 }
 
-// changers are setters that may fail; then nothing has changed. They come before the others, and are called with the value of before if a
-// later one fails.
+// changers are setters that may fail; then nothing has changed. They come before the others, and are called with the
+// value of before if a later one fails.
 var changers = map[string]func(v *Server, value string) error{
 	"appendfsync": (*Server).setFsync,
 }
@@ -51,7 +51,8 @@ var changers = map[string]func(v *Server, value string) error{
 // fsyncModes are the values of appendfsync.
 var fsyncModes = map[string]db.SyncMode{"always": db.SyncAlways, "everysec": db.SyncInterval, "no": db.SyncNone}
 
-// setFsync is appendfsync. When it has returned, all replies that have left keep the promise of the mode; it takes as long as a sync.
+// setFsync is appendfsync. When it has returned, all replies that have left keep the promise of the mode; it takes as
+// long as a sync.
 func (v *Server) setFsync(value string) error {
 	if err := v.store.SetSync(fsyncModes[value]); err != nil {
 		v.options.Logger.Error("appendfsync stays as it is", "error", err)

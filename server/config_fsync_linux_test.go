@@ -18,8 +18,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestAppendfsyncInPowerCuts: clients write while another one changes appendfsync, and the power goes after each reply and each sync. What
-// was replied to before the reply to CONFIG SET appendfsync always, or after it, is there.
+// TestAppendfsyncInPowerCuts: clients write while another one changes appendfsync, and the power goes after each reply
+// and each sync. What was replied to before the reply to CONFIG SET appendfsync always, or after it, is there.
 func TestAppendfsyncInPowerCuts(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		rng := chance.Rand(t)
@@ -111,7 +111,8 @@ func judgeFsync(t *testing.T, what string, state crash.State, promised []int) {
 	}
 }
 
-// TestAppendfsyncLive: the setting is that of the store; a sync that fails refuses the change and all that comes with it; a file changes it too.
+// TestAppendfsyncLive: the setting is that of the store; a sync that fails refuses the change and all that comes with
+// it; a file changes it too.
 func TestAppendfsyncLive(t *testing.T) {
 	c, path, _, err := load(t, "timeout 5\n")
 	if err != nil {

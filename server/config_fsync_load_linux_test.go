@@ -15,8 +15,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestAppendfsyncBesideEverything: appendfsync changes all the time while clients write, the store is merged and copied, and another one follows it. No write that was acknowledged
-// is missing, in the store, in a backup that was begun after it, or in the follower, and nothing waits for ever.
+// TestAppendfsyncBesideEverything: appendfsync changes all the time while clients write, the store is merged and
+// copied, and another one follows it. No write that was acknowledged is missing, in the store, in a backup that was
+// begun after it, or in the follower, and nothing waits for ever.
 func TestAppendfsyncBesideEverything(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		dir := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// TestBindings: what is bound to a name is bound to one of the table, under its present name, and none that has no effect.
+// TestBindings: what is bound to a name is bound to one of the table, under its present name, and none that has no
+// effect.
 func TestBindings(t *testing.T) {
 	for name := range setters {
 		if d := settings.Table[name]; d == nil || d.Name != name || strings.HasPrefix(d.Mode.String(), "no effect") {

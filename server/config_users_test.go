@@ -29,8 +29,8 @@ func linesOf(t *testing.T, path, word string) (found []string) {
 	return found
 }
 
-// TestUsersOfConfigFile: lines of users in the file are users, a reload applies them, CONFIG REWRITE writes what ACL has changed, and what is
-// written is read again.
+// TestUsersOfConfigFile: lines of users in the file are users, a reload applies them, CONFIG REWRITE writes what ACL
+// has changed, and what is written is read again.
 func TestUsersOfConfigFile(t *testing.T) {
 	const clear = "c1ear-text"
 	c, path, _, err := load(t, "timeout 5\nuser alice on >"+clear+" ~app:* +@all\nUSER bob off nopass \"(~a +get)\" '(+set' '~b)'\n# end\n")
@@ -156,8 +156,8 @@ func TestUsersInTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestRewriteOfDefaultUser: a default user that may not do everything stays so over CONFIG SET requirepass and CONFIG REWRITE; one that is open
-// needs no line.
+// TestRewriteOfDefaultUser: a default user that may not do everything stays so over CONFIG SET requirepass and CONFIG
+// REWRITE; one that is open needs no line.
 func TestRewriteOfDefaultUser(t *testing.T) {
 	for rules, line := range map[string]bool{"": false, "ACL SETUSER default resetkeys ~a\r\n": true, "ACL SETUSER default +@all -set\r\n": true} {
 		c, path, _, err := load(t, "timeout 5\n")

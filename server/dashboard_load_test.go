@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestHealthDoesNotWaitForTheDashboard: requests of the dashboard that wait for a lock leave /healthz and /metrics answered.
+// TestHealthDoesNotWaitForTheDashboard: requests of the dashboard that wait for a lock leave /healthz and /metrics
+// answered.
 func TestHealthDoesNotWaitForTheDashboard(t *testing.T) {
 	store := openStore(t)
 	v := newServer(t, store, nil)

@@ -104,8 +104,8 @@ func (p page) keys(query url.Values) (names []string) {
 	return names
 }
 
-// TestDashboardKeys: the browser finds every key once, of each type and with any name, and shows the beginning of its value; nothing that it
-// does changes the store.
+// TestDashboardKeys: the browser finds every key once, of each type and with any name, and shows the beginning of its
+// value; nothing that it does changes the store.
 func TestDashboardKeys(t *testing.T) {
 	store := openStore(t)
 	v := newServer(t, store, nil)
@@ -185,8 +185,8 @@ func byteArgs(args []string) (list [][]byte) {
 	return list
 }
 
-// TestDashboardManyKeys: of many keys the browser has pages, and the shares of the types are a sample; of a long collection it shows the beginning,
-// and of elements that are too long nothing.
+// TestDashboardManyKeys: of many keys the browser has pages, and the shares of the types are a sample; of a long
+// collection it shows the beginning, and of elements that are too long nothing.
 func TestDashboardManyKeys(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	s := v.NewSession()
@@ -223,7 +223,8 @@ func TestDashboardManyKeys(t *testing.T) {
 	}
 }
 
-// TestDashboardRights: whoever asks has the rights of the user that the request names, and a page of another origin gets nothing.
+// TestDashboardRights: whoever asks has the rights of the user that the request names, and a page of another origin
+// gets nothing.
 func TestDashboardRights(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	s := v.NewSession()
@@ -289,8 +290,8 @@ func TestDashboardRights(t *testing.T) {
 	t.Error("thirty guesses in a row are all looked at")
 }
 
-// TestDashboardInABrowser: Chromium shows the figures, the segments, the types, the slow log and the keys, without an error in its console,
-// and a name that is markup as text.
+// TestDashboardInABrowser: Chromium shows the figures, the segments, the types, the slow log and the keys, without an
+// error in its console, and a name that is markup as text.
 func TestDashboardInABrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

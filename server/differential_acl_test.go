@@ -104,7 +104,8 @@ func reopened(rules []string) bool {
 	return false
 }
 
-// comparedUser is what ACL GETUSER says in a form that both must agree on. The texts of commands are those of Redis 7.2 here, and the hashes differ.
+// comparedUser is what ACL GETUSER says in a form that both must agree on. The texts of commands are those of Redis 7.2
+// here, and the hashes differ.
 func comparedUser(r resp.Reply) string {
 	var text strings.Builder
 	for i := 0; i+1 < len(r.Items); i += 2 {
@@ -124,8 +125,8 @@ func comparedUser(r resp.Reply) string {
 	return text.String()
 }
 
-// TestDifferentialACL draws rules and requests: the same rules are refused, with the same words, users look the same, and the same requests are
-// allowed, in DRYRUN and when they are sent.
+// TestDifferentialACL draws rules and requests: the same rules are refused, with the same words, users look the same,
+// and the same requests are allowed, in DRYRUN and when they are sent.
 func TestDifferentialACL(t *testing.T) {
 	p := newPair(t)
 	g := &generator{r: chance.Rand(t)}
@@ -147,7 +148,8 @@ func TestDifferentialACL(t *testing.T) {
 		}
 		return ours
 	}
-	// Numbers of keys that are none: Redis reads the digits in front, and does not know then what the keys are used for.
+	// Numbers of keys that are none: Redis reads the digits in front, and does not know then what the keys are used
+	// for.
 	compare([]string{"acl", "setuser", "alice", "on", "nopass", "+@all", "~a*", "%R~b*"}, show)
 	for _, number := range []string{"1", "+1", " 1", "1 ", "01", "1.5", "1e0", "1x", "2", "+2", "2x", "0", "-1", "+0", "++1", "x", ""} {
 		for _, key := range []string{"a", "b", "c"} {

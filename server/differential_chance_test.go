@@ -156,7 +156,8 @@ func (p *pair) byLex(args []string) string {
 	return p.plain(args)
 }
 
-// sameScores says whether the members that a command selects by name have one score: without that a range of names has no meaning.
+// sameScores says whether the members that a command selects by name have one score: without that a range of names has
+// no meaning.
 func sameScores(at peer, args []string) (bool, error) {
 	source := args[1]
 	if strings.EqualFold(args[0], "zrangestore") && len(args) > 2 {
@@ -175,8 +176,8 @@ func sameScores(at peer, args []string) (bool, error) {
 	return len(scores) <= 1, err
 }
 
-// dbsize compares the number of keys, after both have dropped those whose time is over, which count until then: a write that
-// finds a key expired drops it. The write itself does nothing.
+// dbsize compares the number of keys, after both have dropped those whose time is over, which count until then: a write
+// that finds a key expired drops it. The write itself does nothing.
 func (p *pair) dbsize(args []string) string {
 	var writes [][]string
 	for _, key := range slices.Concat(p.mortal, keyPool) {
@@ -202,8 +203,8 @@ func storesDistances(name string, args []string) bool {
 	return strings.HasPrefix(name, "geo") && slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "storedist") })
 }
 
-// storedDistances compares a command that stores distances. Where they differ by no more than alike allows, Stave is given those
-// of Redis.
+// storedDistances compares a command that stores distances. Where they differ by no more than alike allows, Stave is
+// given those of Redis.
 func (p *pair) storedDistances(args []string) string {
 	if d := p.plain(args); d != "" {
 		return d
@@ -235,7 +236,8 @@ func (p *pair) storedDistances(args []string) string {
 			}
 		}
 	}
-	// Taken for places, distances lie so close together that their order, seen from afar, is a matter of last bits again.
+	// Taken for places, distances lie so close together that their order, seen from afar, is a matter of last bits
+	// again.
 	return p.plain([]string{"del", storedAt(args)})
 }
 
@@ -268,8 +270,8 @@ func countsPlaces(name string, args []string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "geo") && len(args) > 1 && slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, "count") })
 }
 
-// nearest compares a command that selects the nearest places, or the farthest. Among equally far ones the choice is undefined: then
-// the distances are compared, and the stored result goes.
+// nearest compares a command that selects the nearest places, or the farthest. Among equally far ones the choice is
+// undefined: then the distances are compared, and the stored result goes.
 func (p *pair) nearest(args []string) string {
 	if key := storedAt(args); key != "" {
 		if d := p.plain(args); d != "" {

@@ -251,8 +251,8 @@ func (g *generator) waiting() []string {
 	return join(pick(g, "blpop", "brpop"), keys, "0")
 }
 
-// shared are commands on the keys that all clients use, mostly one. A command stores to a key that does not exist: Redis serves
-// no waiter when a key is overwritten.
+// shared are commands on the keys that all clients use, mostly one. A command stores to a key that does not exist:
+// Redis serves no waiter when a key is overwritten.
 func (g *generator) shared() [][]string {
 	key, other := g.sharedKey(), g.sharedKey()
 	number := strconv.Itoa(g.r.IntN(5))

@@ -27,7 +27,8 @@ func (g *generator) timeout() string {
 	return pick(g, "0.001", "0.002", "1e-3", "0.001", "0.001", "0x1p-9", "-1", "x", "-0.01", "nan", "-inf", "")
 }
 
-// waitsLong says whether the command may wait for longer than a test can: for ever, that is with a timeout of 0, or for long.
+// waitsLong says whether the command may wait for longer than a test can: for ever, that is with a timeout of 0, or for
+// long.
 func waitsLong(name string, args []string) bool {
 	if name == "xread" || name == "xreadgroup" {
 		at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "block") })

@@ -15,8 +15,8 @@ import (
 // anyOrder are the commands whose replies have no order.
 var anyOrder = []string{"smembers", "sunion", "sinter", "sdiff", "keys", "hkeys", "hvals"}
 
-// doubles are the commands whose replies hold doubles. Redis 7.0 prints them with 17 digits, later ones as Stave does, with
-// as few as needed.
+// doubles are the commands whose replies hold doubles. Redis 7.0 prints them with 17 digits, later ones as Stave does,
+// with as few as needed.
 var doubles = []string{"zscore", "zmscore", "zadd", "zincrby", "zrange", "zrevrange", "zrangebyscore", "zrevrangebyscore", "zpopmin", "zpopmax", "zscan",
 	"zunion", "zinter", "zdiff", "zmpop", "bzpopmin", "bzpopmax", "bzmpop"}
 
@@ -166,8 +166,8 @@ func texts(r resp.Reply) []string {
 	return list
 }
 
-// unlike70 says that Redis changed the command after 7.0, which may be what we are compared with, or that the difference is a
-// documented one.
+// unlike70 says that Redis changed the command after 7.0, which may be what we are compared with, or that the
+// difference is a documented one.
 func unlike70(name string, args []string) bool {
 	has := func(word string) bool {
 		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })
@@ -177,8 +177,8 @@ func unlike70(name string, args []string) bool {
 		// Redis shares small integers; since 7.2 it has other encodings, which TestObject compares.
 		return len(args) > 1 && strings.EqualFold(args[1], "refcount") || len(args) == 3 && strings.EqualFold(args[1], "encoding")
 	case "command":
-		// The table of each; GETKEYS of a command without arguments since 7.2, and of ZDIFFSTORE f 1.5 e, which would be
-		// refused, the keys in another order.
+		// The table of each; GETKEYS of a command without arguments since 7.2, and of ZDIFFSTORE f 1.5 e, which would
+		// be refused, the keys in another order.
 		return len(args) == 1 || len(args) == 3 || len(args) > 3 && strings.Contains(args[min(4, len(args)-1)], ".") || len(args) > 3 && unlike70(strings.ToLower(args[2]), args[2:])
 	case "zrank", "zrevrank":
 		return len(args) >= 4 // WITHSCORE since 7.2

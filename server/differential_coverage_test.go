@@ -189,7 +189,8 @@ func (p *pair) covered() {
 // unrefused are the commands that are right whatever comes with them, or nearly so.
 var unrefused = []string{"reset", "unwatch", "object|refcount", "touch", "exists", "mget", "client|getname", "client|setname", "multi", "hello", "discard", "randomkey"}
 
-// TestGeneratorKnowsTheTable fails when a command or a word of its usage is never generated and not left out for a reason.
+// TestGeneratorKnowsTheTable fails when a command or a word of its usage is never generated and not left out for a
+// reason.
 func TestGeneratorKnowsTheTable(t *testing.T) {
 	g := &generator{r: chance.Rand(t)}
 	words := map[string]map[string]bool{}

@@ -48,7 +48,8 @@ redis.register_function('fp', function(k, a) return {tostring(pcall(r.call)), to
 redis.register_function('fq', function(k, a) return r.REPL_ALL end)
 `
 
-// sorted is a reply of FUNCTION LIST with its libraries and functions in order of their names: Redis has them in the order of a hash.
+// sorted is a reply of FUNCTION LIST with its libraries and functions in order of their names: Redis has them in the
+// order of a hash.
 func sorted(r resp.Reply) resp.Reply {
 	byName := func(a, b resp.Reply) int { return strings.Compare(show(a.Items[1]), show(b.Items[1])) }
 	slices.SortFunc(r.Items, byName)

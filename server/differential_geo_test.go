@@ -42,9 +42,9 @@ func sameDistance(a, b string) bool {
 	return err1 == nil && err2 == nil && alike(x, y, 1.0001e-4)
 }
 
-// alike says whether two distances, rounded to a digit, could be one whose sines and cosines are off by a unit in the last
-// place: ours are correctly rounded, those of a C library nearly always. On the other side of the earth this makes half a metre,
-// for there the arc sine grows without bounds.
+// alike says whether two distances, rounded to a digit, could be one whose sines and cosines are off by a unit in the
+// last place: ours are correctly rounded, those of a C library nearly always. On the other side of the earth this makes
+// half a metre, for there the arc sine grows without bounds.
 func alike(x, y, digit float64) bool {
 	if x == y {
 		return true // also invalid distances

@@ -14,8 +14,8 @@ import (
 func init() {
 	maps.Copy(commands, map[string]func(g *generator) []string{
 		"pfadd": func(g *generator) []string {
-			// A string command may have damaged a sketch on an ordinary key. Redis then adds the elements that come before it notices;
-			// Stave adds all or none.
+			// A string command may have damaged a sketch on an ordinary key. Redis then adds the elements that come
+			// before it notices; Stave adds all or none.
 			key := g.sketchKey()
 			if !strings.HasPrefix(key, "pf") {
 				return join(key, g.several(0, 1, g.sketchElement))
@@ -41,8 +41,8 @@ func (g *generator) sketchElement() string {
 	return g.element()
 }
 
-// TestHyperLogLogBytes adds elements until the sketches have become dense, and compares the strings byte by byte, the counts
-// that PFCOUNT leaves in them included.
+// TestHyperLogLogBytes adds elements until the sketches have become dense, and compares the strings byte by byte, the
+// counts that PFCOUNT leaves in them included.
 func TestHyperLogLogBytes(t *testing.T) {
 	p := newPair(t)
 	r := chance.Rand(t)

@@ -98,8 +98,9 @@ const showLua = `local function show(v, d) local t = type(v) if t == 'table' the
 	`elseif t == 'number' then return string.format('%.17g', v) elseif t == 'string' then return string.format('%q', v) ` +
 	`elseif t == 'function' or t == 'thread' then return t end return tostring(v) end `
 
-// libraryCalls are functions with the kinds of their arguments: s a string, n a small number and at times any, k a count, N any number, t a table,
-// l a list, v anything, p a pattern, r a replacement, f a format of struct, F a format of string, j JSON, m MessagePack.
+// libraryCalls are functions with the kinds of their arguments: s a string, n a small number and at times any, k a
+// count, N any number, t a table, l a list, v anything, p a pattern, r a replacement, f a format of struct, F a format
+// of string, j JSON, m MessagePack.
 var libraryCalls = []string{
 	"string.byte snn", "string.char nnn", "string.find spnv", "string.format FvvN", "string.gsub sprn", "string.len s", "string.lower s",
 	"string.match spn", "string.reverse s", "string.sub snn", "string.upper s", "string.rep sk", "table.concat lsnn", "table.getn l", "table.maxn t",

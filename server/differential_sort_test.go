@@ -29,8 +29,8 @@ func (g *generator) sortPattern() string {
 	return pick(g, "#", "*", "nosort", "*->a", "b->*", "a*", "*:b", "a:*", "b*->b", "*->", "a->*->b", "", "c", "**", "*\x00", "\x00*")
 }
 
-// sort compares replies to SORT, except for undefined orders: of a set that is not sorted, of elements that have no text to
-// be compared by or the same, and of texts with a NUL, where the comparison of Redis ends unless it stores.
+// sort compares replies to SORT, except for undefined orders: of a set that is not sorted, of elements that have no
+// text to be compared by or the same, and of texts with a NUL, where the comparison of Redis ends unless it stores.
 func (p *pair) sort(args []string) string {
 	has := func(word string) bool {
 		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })
@@ -52,8 +52,8 @@ func (p *pair) sort(args []string) string {
 	if unordered && (has("limit") || has("store")) {
 		return ""
 	}
-	// SORT of Redis looks at errno without clearing it first: after ZINCRBY of 5e-324 it takes every number for one out of range.
-	// The reading of a place's longitude clears it.
+	// SORT of Redis looks at errno without clearing it first: after ZINCRBY of 5e-324 it takes every number for one out
+	// of range. The reading of a place's longitude clears it.
 	if _, err := p.redis.do([]string{"geosearch", "no such key", "fromlonlat", "0", "0", "byradius", "1", "m"}); err != nil {
 		return err.Error()
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// The grammar of consumer groups, for the differential test, and how their replies are compared. Times of idleness are none or so long
-// that the speed of a server does not count.
+// The grammar of consumer groups, for the differential test, and how their replies are compared. Times of idleness are
+// none or so long that the speed of a server does not count.
 
 func (g *generator) group() string { return pick(g, "g", "g", "g", "h", "", "\x00", "nope") }
 
@@ -43,7 +43,8 @@ func (g *generator) xgroup() []string {
 	}
 }
 
-// groupScene makes a stream with a group, and does a few things with it: commands drawn apart seldom meet a group that exists.
+// groupScene makes a stream with a group, and does a few things with it: commands drawn apart seldom meet a group that
+// exists.
 func (g *generator) groupScene() [][]string {
 	key, group := g.key(), pick(g, "g", "h")
 	scene := [][]string{
@@ -106,8 +107,8 @@ func (g *generator) xautoclaim() []string {
 		g.maybe(4, "justid"), g.maybe(40, "nope"))
 }
 
-// comparedName is the name by which replies are compared. Redis before 7.2 makes a consumer only when there is something to read or
-// to claim, so the servers differ in which consumers have nothing pending.
+// comparedName is the name by which replies are compared. Redis before 7.2 makes a consumer only when there is
+// something to read or to claim, so the servers differ in which consumers have nothing pending.
 func comparedName(args []string) string {
 	name := strings.ToLower(args[0])
 	if name == "xgroup" && len(args) > 1 && strings.EqualFold(args[1], "createconsumer") {
@@ -116,7 +117,8 @@ func comparedName(args []string) string {
 	return name
 }
 
-// withoutIdlers is a list of consumers without those that have nothing pending, by the fact of that name; a number of consumers is left out.
+// withoutIdlers is a list of consumers without those that have nothing pending, by the fact of that name; a number of
+// consumers is left out.
 func withoutIdlers(name string, r resp.Reply) resp.Reply {
 	if r.Kind == resp.Integer {
 		return resp.Reply{}
@@ -140,8 +142,8 @@ func withoutIdlers(name string, r resp.Reply) resp.Reply {
 // sinceRedis72 are the facts of XINFO that Redis 7.0 has not.
 var sinceRedis72 = []string{"inactive", "active-time"}
 
-// uncertain are the facts of XINFO that the clock decides, and those that Redis 7.0 knows less often, or wrongly, after deletions and
-// trims: TestStreamGroupProgress has them.
+// uncertain are the facts of XINFO that the clock decides, and those that Redis 7.0 knows less often, or wrongly, after
+// deletions and trims: TestStreamGroupProgress has them.
 var uncertain = []string{"idle", "seen-time", "entries-read", "lag"}
 
 // groupFacts is the reply of XINFO without what differs.

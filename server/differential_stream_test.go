@@ -2,8 +2,8 @@ package server_test
 
 import "strconv"
 
-// The grammar of streams, for the differential test. Ids by the clock differ from server to server, and so does which entries an
-// approximate trim leaves, unless it takes all or none.
+// The grammar of streams, for the differential test. Ids by the clock differ from server to server, and so does which
+// entries an approximate trim leaves, unless it takes all or none.
 
 // streamID is an id, mostly one of few.
 func (g *generator) streamID() string {

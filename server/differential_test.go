@@ -67,9 +67,9 @@ func TestDifferential(t *testing.T) {
 	t.Logf("%d commands, %d differences, seed %d", p.compared, found, seed)
 }
 
-// watched returns a random command and asks whether it counts as a change of its key. It leaves out those that are compared in ways
-// of their own, which write, and BITFIELD with OVERFLOW FAIL, which may make a key or a longer string of zeros, of which Redis does
-// not tell those who watch it.
+// watched returns a random command and asks whether it counts as a change of its key. It leaves out those that are
+// compared in ways of their own, which write, and BITFIELD with OVERFLOW FAIL, which may make a key or a longer string
+// of zeros, of which Redis does not tell those who watch it.
 func (g *generator) watched() [][]string {
 	c := g.command()
 	for special[strings.ToLower(c[0])] != nil || slices.ContainsFunc(c, func(arg string) bool { return strings.EqualFold(arg, "fail") }) {
@@ -105,7 +105,8 @@ func (p *pair) report(round int, sequence [][]string, reopen bool, difference st
 	p.compared = compared
 }
 
-// shrink drops commands as long as a difference remains. The difference may become another one: that is a finding as well.
+// shrink drops commands as long as a difference remains. The difference may become another one: that is a finding as
+// well.
 func (p *pair) shrink(sequence [][]string, reopen bool, difference string) ([][]string, string) {
 	if reopen {
 		if d, at := p.replay(sequence, false); d != "" {
@@ -190,8 +191,8 @@ func (p *pair) mannerOf(name string, args []string) manner {
 	return plainly
 }
 
-// some runs the first commands of a sequence, as many as can be sent together. It returns how many, and how the replies to
-// the last of them differ.
+// some runs the first commands of a sequence, as many as can be sent together. It returns how many, and how the replies
+// to the last of them differ.
 func (p *pair) some(sequence [][]string) (n int, difference string) {
 	var commands [][]string
 	var at []int
@@ -305,8 +306,8 @@ func isAbsoluteDeadline(word string) bool {
 	return slices.Contains([]string{"exat", "pxat", "expireat", "pexpireat", "absttl"}, strings.ToLower(word))
 }
 
-// timeToLive returns the argument of a command with a relative deadline that is small: what would pass at some moment of the
-// test. It is 0 for all others.
+// timeToLive returns the argument of a command with a relative deadline that is small: what would pass at some moment
+// of the test. It is 0 for all others.
 func timeToLive(args []string) int {
 	if strings.EqualFold(args[0], "restore") && len(args) > 2 {
 		args = []string{"px", args[2]} // what else is a number there is none of time

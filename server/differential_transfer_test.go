@@ -85,8 +85,8 @@ func (p *pair) randomkey(args []string) string {
 	return ""
 }
 
-// dump has each server restore what the other one dumped. What the two keys hold is compared with everything else in the
-// end.
+// dump has each server restore what the other one dumped. What the two keys hold is compared with everything else in
+// the end.
 func (p *pair) dump(args []string) string {
 	ours, theirs, err := p.one(args)
 	if err != nil {

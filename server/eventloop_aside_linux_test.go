@@ -10,8 +10,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestWhatLeavesTheLoop: the loop executes what takes little time, alone and in pipelines; what may take long leaves it, and has the
-// same reply.
+// TestWhatLeavesTheLoop: the loop executes what takes little time, alone and in pipelines; what may take long leaves
+// it, and has the same reply.
 func TestWhatLeavesTheLoop(t *testing.T) {
 	v, address := serveByLoop(t, server.Options{})
 	conn, err := net.Dial("tcp", address)

@@ -9,8 +9,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// TestLateWakeup: a post that has found the loop asleep writes to the eventfd. If something else wakes the loop meanwhile, and the
-// server shuts down, the descriptor stays open until then: its number could be a store's file by now.
+// TestLateWakeup: a post that has found the loop asleep writes to the eventfd. If something else wakes the loop
+// meanwhile, and the server shuts down, the descriptor stays open until then: its number could be a store's file by
+// now.
 func TestLateWakeup(t *testing.T) {
 	store, err := db.Open(t.TempDir(), nil)
 	if err != nil {
@@ -67,8 +68,8 @@ func TestLateWakeup(t *testing.T) {
 	<-ended
 }
 
-// TestRoundTakesFewPosts: however many connections are woken at once, a round takes part of them, in the order in which they were
-// woken, so that others do not wait for all; and the loop does not sleep before it has taken the last.
+// TestRoundTakesFewPosts: however many connections are woken at once, a round takes part of them, in the order in which
+// they were woken, so that others do not wait for all; and the loop does not sleep before it has taken the last.
 func TestRoundTakesFewPosts(t *testing.T) {
 	const posted = 10*roundPosts + 1
 	l := &eventLoop{transport: &transport{}}

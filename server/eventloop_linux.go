@@ -222,8 +222,9 @@ func (l *eventLoop) serveRound() {
 	l.waitDurable()
 }
 
-// takePosted does what other goroutines have posted, in the order in which they came, for a bounded number of connections: the
-// others have their turn in the next rounds. Connections that have something to do take part in the round.
+// takePosted does what other goroutines have posted, in the order in which they came, for a bounded number of
+// connections: the others have their turn in the next rounds. Connections that have something to do take part in the
+// round.
 func (l *eventLoop) takePosted() {
 	l.mu.Lock()
 	l.sleeping = false

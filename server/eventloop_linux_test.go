@@ -19,8 +19,8 @@ func serveByLoop(t *testing.T, o server.Options, prepare ...func(*server.Server)
 	return serve(t, &o, prepare...)
 }
 
-// TestOrderOfArrival: what is sent on one connection before something on another is executed before it, though nobody waited for
-// its reply. The sockets are of a kind that hands over within the system call that sends.
+// TestOrderOfArrival: what is sent on one connection before something on another is executed before it, though nobody
+// waited for its reply. The sockets are of a kind that hands over within the system call that sends.
 func TestOrderOfArrival(t *testing.T) {
 	address := serveUnix(t, server.TransportEventLoop)
 	connect := func() *testClient {
@@ -56,8 +56,9 @@ func TestOrderOfArrival(t *testing.T) {
 	}
 }
 
-// TestWakeAndClose hammers the ways in which other goroutines reach the loop: messages, pushes to those who wait, CLIENT KILL and
-// UNBLOCK, and connections that begin and end. A wake-up that is lost leaves somebody without a reply, for ever.
+// TestWakeAndClose hammers the ways in which other goroutines reach the loop: messages, pushes to those who wait,
+// CLIENT KILL and UNBLOCK, and connections that begin and end. A wake-up that is lost leaves somebody without a reply,
+// for ever.
 func TestWakeAndClose(t *testing.T) {
 	v, address := serveByLoop(t, server.Options{})
 	done := time.Now().Add(2 * time.Second)
@@ -77,7 +78,8 @@ func TestWakeAndClose(t *testing.T) {
 			})
 		}
 	}
-	// Slow commands, which come back from other goroutines, wake those who wait; SORT leaves the loop, and so does EXEC.
+	// Slow commands, which come back from other goroutines, wake those who wait; SORT leaves the loop, and so does
+	// EXEC.
 	work(4, "wait", func(key string) error {
 		return dialed(address, func(waiting, other *redisPeer) error {
 			answered := make(chan error, 1)

@@ -54,8 +54,8 @@ func serveStoreBy(t *testing.T, store *db.Store, o server.Options) (connect func
 	}
 }
 
-// TestRoundsOfManyClients: clients whose commands are executed in the same transactions each get the replies to their own commands,
-// whatever the others do: commands that are refused, that panic, that leave the loop, that wait.
+// TestRoundsOfManyClients: clients whose commands are executed in the same transactions each get the replies to their
+// own commands, whatever the others do: commands that are refused, that panic, that leave the loop, that wait.
 func TestRoundsOfManyClients(t *testing.T) {
 	defer server.AddPanics()()
 	for _, mode := range []db.SyncMode{db.SyncNone, db.SyncAlways} {
@@ -107,8 +107,8 @@ func TestRoundsOfManyClients(t *testing.T) {
 	}
 }
 
-// expectCounted checks that each command of so many rounds has been counted once, however often it was executed: a transaction of
-// several clients that fails is executed again.
+// expectCounted checks that each command of so many rounds has been counted once, however often it was executed: a
+// transaction of several clients that fails is executed again.
 func expectCounted(t *testing.T, c *testClient, rounds int) {
 	t.Helper()
 	c.send("INFO commandstats\r\nINFO errorstats\r\nQUIT\r\n")
@@ -217,8 +217,8 @@ func TestSlowCommandsLeaveTheLoop(t *testing.T) {
 	other.until("EXISTS gone", ":1") // it had been sent before the client left
 }
 
-// TestLoopDoesNotWaitForTheDisk: no reply leaves before its commit is on the disk, and nobody else waits for that. If the disk
-// fails, the replies are errors.
+// TestLoopDoesNotWaitForTheDisk: no reply leaves before its commit is on the disk, and nobody else waits for that. If
+// the disk fails, the replies are errors.
 func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
 	faults := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("d", seam.With(&db.Options{Sync: db.SyncAlways, NoMerge: true}, seam.Options{FS: faults}))
@@ -273,8 +273,8 @@ func TestLoopDoesNotWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// TestSlowDiskStopsOnlyWriters: while the disk does not get a full segment sealed, who writes waits for the next, outside of the
-// loop, and nobody else does.
+// TestSlowDiskStopsOnlyWriters: while the disk does not get a full segment sealed, who writes waits for the next,
+// outside of the loop, and nobody else does.
 func TestSlowDiskStopsOnlyWriters(t *testing.T) {
 	faults := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("d", seam.With(&db.Options{SegmentSize: 256 << 10, NoMerge: true}, seam.Options{FS: faults}))

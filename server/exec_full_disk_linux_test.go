@@ -15,8 +15,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestExecOnAFullDisk: the disk fills up at each write of an EXEC that publishes, or file that it makes, until one has room for all. It is all or nothing, also for who opens the store again, its message comes
-// if and only if it was carried out, other clients read on meanwhile, and writes go on when there is room again.
+// TestExecOnAFullDisk: the disk fills up at each write of an EXEC that publishes, or file that it makes, until one has
+// room for all. It is all or nothing, also for who opens the store again, its message comes if and only if it was
+// carried out, other clients read on meanwhile, and writes go on when there is room again.
 func TestExecOnAFullDisk(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		for _, size := range []int{10, 300_000} {
@@ -75,7 +76,8 @@ func execOnAFullDisk(t *testing.T, transport server.Transport, mode db.SyncMode,
 		t.Helper()
 		listener.expect(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", len(text), text))
 	}
-	// Truncating what a write has left does not fail here: if a torn write cannot be taken back, the store is read-only from then on.
+	// Truncating what a write has left does not fail here: if a torn write cannot be taken back, the store is read-only
+	// from then on.
 	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite, vfstest.OpCreate}, Skip: skip, Sticky: true, Err: syscall.ENOSPC, Partial: 7})
 	reply := transaction("full")
 	refused = strings.HasPrefix(reply, "-")

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/server/internal/scripts"
 )
 
-// AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away. Servers
-// are to be made after it and used before that.
+// AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away.
+// Servers are to be made after it and used before that.
 func AddPanics() (remove func()) {
 	boom := func(c *command.Call) error {
 		if c.Tx != nil {

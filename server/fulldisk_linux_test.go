@@ -93,8 +93,8 @@ func (w *wire) resumes(what string) {
 	w.t.Fatalf("%s: %q", what, got)
 }
 
-// TestFullDiskOverTheWire fills a tmpfs through a server, which is killed in between: DEL, FLUSHALL and MERGE free it, and garbage is freed
-// by the background.
+// TestFullDiskOverTheWire fills a tmpfs through a server, which is killed in between: DEL, FLUSHALL and MERGE free it,
+// and garbage is freed by the background.
 func TestFullDiskOverTheWire(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount a file system")

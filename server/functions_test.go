@@ -79,7 +79,8 @@ func TestFunctionsSurvive(t *testing.T) {
 	}
 }
 
-// TestFunctionsRefusedByStore: a library of the store that cannot be loaded is reported at the start, and can be replaced or deleted.
+// TestFunctionsRefusedByStore: a library of the store that cannot be loaded is reported at the start, and can be
+// replaced or deleted.
 func TestFunctionsRefusedByStore(t *testing.T) {
 	store := openStore(t)
 	for name, source := range map[string]string{"good": libraryOf("good", "f", "1"), "bad": "#!lua name=bad\nsyntax", "worse": "no library"} {
@@ -116,8 +117,8 @@ func TestFunctionsRefusedByStore(t *testing.T) {
 	}
 }
 
-// TestFunctionsBesideEachOther: of several sessions that load a library of one name one succeeds; callers see each library whole, the old
-// one or the new one, and after its LOAD no older one.
+// TestFunctionsBesideEachOther: of several sessions that load a library of one name one succeeds; callers see each
+// library whole, the old one or the new one, and after its LOAD no older one.
 func TestFunctionsBesideEachOther(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	var wg sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Deadlines of fields came with Redis 7.4, and HGETEX and HSETEX with 8.0: these replies are written down and not compared.
-// Time is that of a synctest bubble, which stands still unless a line sleeps.
+// Deadlines of fields came with Redis 7.4, and HGETEX and HSETEX with 8.0: these replies are written down and not
+// compared. Time is that of a synctest bubble, which stands still unless a line sleeps.
 func TestHashDeadlines(t *testing.T) {
 	const (
 		wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

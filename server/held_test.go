@@ -52,8 +52,9 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestUnfinishedCommandsTakeTheirBytes: clients that have sent most of a command of a million empty arguments take little more
-// memory than these bytes, all of it is counted, and with less memory for clients the largest are disconnected.
+// TestUnfinishedCommandsTakeTheirBytes: clients that have sent most of a command of a million empty arguments take
+// little more memory than these bytes, all of it is counted, and with less memory for clients the largest are
+// disconnected.
 func TestUnfinishedCommandsTakeTheirBytes(t *testing.T) {
 	const clients, arguments = 30, 300_000
 	sent := arguments * len("$0\r\n\r\n")

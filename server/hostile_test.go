@@ -14,8 +14,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestHostileClients: clients that send a byte at a time, end in the middle of a command or of a reply, reset their connections, or
-// read nothing for a while, meet in the same rounds, and their descriptors are used again at once. Whoever behaves gets its replies.
+// TestHostileClients: clients that send a byte at a time, end in the middle of a command or of a reply, reset their
+// connections, or read nothing for a while, meet in the same rounds, and their descriptors are used again at once.
+// Whoever behaves gets its replies.
 func TestHostileClients(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport, Debug: true}, func(v *server.Server) { v.PauseAt(64 << 10) })

@@ -26,7 +26,8 @@ func newSketch(t *testing.T, mem *vfs.Mem) *server.Session {
 	return s
 }
 
-// TestPfcountKeepsTheCount: the count is in the string after PFCOUNT, alone, in a pipeline, and within MULTI next to a write.
+// TestPfcountKeepsTheCount: the count is in the string after PFCOUNT, alone, in a pipeline, and within MULTI next to a
+// write.
 func TestPfcountKeepsTheCount(t *testing.T) {
 	const fresh = "$8\r\n\x02\x00\x00\x00\x00\x00\x00\x00\r\n"
 	for name, in := range map[string]string{

@@ -7,13 +7,14 @@ import (
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
-// A command that takes long ends soon after nobody waits for it any more: its client has gone or was killed, or the grace period of
-// a shutdown is over. Nothing interrupts it from outside. The walks within it ask now and then (db.Tx.SetInterrupt), the session
-// then looks at its connection, and the command ends with an error, as if it had never begun.
+// A command that takes long ends soon after nobody waits for it any more: its client has gone or was killed, or the
+// grace period of a shutdown is over. Nothing interrupts it from outside. The walks within it ask now and then
+// (db.Tx.SetInterrupt), the session then looks at its connection, and the command ends with an error, as if it had
+// never begun.
 //
-// Whether a client has gone cannot be told from the end of what it sends: it may have closed that side only, and wait for the
-// reply. Such a command has halfClosedGrace more; one that writes goes on to its end, for a client may well send a write and leave.
-// A reset, or a Unix socket whose other end is closed, is no such doubt.
+// Whether a client has gone cannot be told from the end of what it sends: it may have closed that side only, and wait
+// for the reply. Such a command has halfClosedGrace more; one that writes goes on to its end, for a client may well
+// send a write and leave. A reset, or a Unix socket whose other end is closed, is no such doubt.
 
 const (
 	// probeEvery is how often a command that takes long looks at its connection. One that takes less does not.
@@ -22,7 +23,8 @@ const (
 	halfClosedGrace = 2 * time.Second
 )
 
-// errAbandoned ends a command that nobody waits for. It reaches only a client that has closed the side that it sends on.
+// errAbandoned ends a command that nobody waits for. It reaches only a client that has closed the side that it sends
+// on.
 var errAbandoned = errors.New("the command was given up, for its client has closed the connection or the server shuts down")
 
 // interrupted is what a command of the session asks now and then. It is called from whatever goroutine executes it.

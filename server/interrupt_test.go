@@ -107,8 +107,8 @@ func begin(t *testing.T, v *server.Server, address string, words []string) *net.
 	return conn.(*net.TCPConn)
 }
 
-// awaitClients waits until so many are connected. The long commands take minutes or hours: on a machine that is so slow that this takes a
-// minute, they take longer.
+// awaitClients waits until so many are connected. The long commands take minutes or hours: on a machine that is so slow
+// that this takes a minute, they take longer.
 func awaitClients(t *testing.T, v *server.Server, n int) {
 	t.Helper()
 	const within = time.Minute
@@ -121,8 +121,8 @@ func awaitClients(t *testing.T, v *server.Server, n int) {
 	}
 }
 
-// TestLongCommandsEnd: a command that takes minutes ends within seconds after its client has gone, whatever it is, and has done
-// nothing; others go on meanwhile.
+// TestLongCommandsEnd: a command that takes minutes ends within seconds after its client has gone, whatever it is, and
+// has done nothing; others go on meanwhile.
 func TestLongCommandsEnd(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport, Debug: true})
@@ -142,8 +142,8 @@ func TestLongCommandsEnd(t *testing.T) {
 	})
 }
 
-// TestLongCommandOfHalfClosedClient: a client that ends what it sends may wait for its reply, for a while; one that has closed its
-// connection looks the same.
+// TestLongCommandOfHalfClosedClient: a client that ends what it sends may wait for its reply, for a while; one that has
+// closed its connection looks the same.
 func TestLongCommandOfHalfClosedClient(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport, Debug: true})
@@ -167,7 +167,8 @@ func TestLongCommandOfHalfClosedClient(t *testing.T) {
 	})
 }
 
-// TestLongWriteOfClientThatLeft: a client that sends a write and closes the connection has it done, however long it takes.
+// TestLongWriteOfClientThatLeft: a client that sends a write and closes the connection has it done, however long it
+// takes.
 func TestLongWriteOfClientThatLeft(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})
@@ -236,7 +237,8 @@ func TestShutdownEndsLongCommands(t *testing.T) {
 	})
 }
 
-// TestDoContextEndsLongCommand: in an embedded session a command that takes long ends with its context, and the session goes on.
+// TestDoContextEndsLongCommand: in an embedded session a command that takes long ends with its context, and the session
+// goes on.
 func TestDoContextEndsLongCommand(t *testing.T) {
 	s, err := server.NewSession(openStore(t), nil)
 	if err != nil {

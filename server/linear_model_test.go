@@ -27,11 +27,12 @@ type linearValue struct {
 	pending string // what has been read and not acknowledged, as text
 }
 
-// linearQueue is a stream with a group that takes its entries, one at a time. Those are named by the numbers that they are.
+// linearQueue is a stream with a group that takes its entries, one at a time. Those are named by the numbers that they
+// are.
 const linearQueue = "q"
 
-// linearScript swaps, so to say: it increments the second key and makes the first the same, in one commit. Its reply is what the first
-// was. The keys are declared, or are arguments; then the script begins again with more locks.
+// linearScript swaps, so to say: it increments the second key and makes the first the same, in one commit. Its reply is
+// what the first was. The keys are declared, or are arguments; then the script begins again with more locks.
 const linearScript = `
 local function key(i) return KEYS[i] or ARGV[i] end
 local old = redis.call('GET', key(1))
@@ -39,8 +40,8 @@ redis.call('INCR', key(2))
 redis.call('SET', key(1), redis.call('GET', key(2)))
 return old`
 
-// linearState is what all keys hold. The last is the queue: set says that it has the group, text is what that has not read, each entry
-// after a space.
+// linearState is what all keys hold. The last is the queue: set says that it has the group, text is what that has not
+// read, each entry after a space.
 type linearState [len(linearKeys) + 1]linearValue
 
 // linearCall is one or, within MULTI, several commands.

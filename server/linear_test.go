@@ -188,8 +188,8 @@ func linearCommands(rng *rand.Rand) [][]string {
 	return list
 }
 
-// linearID is the newest entry of all queues, and never less than those that are drawn below it. Each history has its own queue, whose entries
-// may begin anywhere.
+// linearID is the newest entry of all queues, and never less than those that are drawn below it. Each history has its
+// own queue, whose entries may begin anywhere.
 var linearID atomic.Int64
 
 func init() { linearID.Store(1000) }
@@ -408,8 +408,8 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// untilJudged makes another history in place of one that cannot be judged in time: where clients overlap much, as they do on a
-// busy machine, there can be more orders than anyone can try.
+// untilJudged makes another history in place of one that cannot be judged in time: where clients overlap much, as they
+// do on a busy machine, there can be more orders than anyone can try.
 func untilJudged(t *testing.T, seed uint64, history func(seed uint64) porcupine.CheckResult) {
 	t.Helper()
 	const tries = 4

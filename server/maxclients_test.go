@@ -31,7 +31,8 @@ func awaitPlace(t *testing.T, network, address string) *testClient {
 	}
 }
 
-// TestMaxClientsOfAllListeners: maxclients is about all connections, wherever they came in: addresses, TLS, a unix socket, and listeners that CONFIG SET port has closed.
+// TestMaxClientsOfAllListeners: maxclients is about all connections, wherever they came in: addresses, TLS, a unix
+// socket, and listeners that CONFIG SET port has closed.
 func TestMaxClientsOfAllListeners(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)
@@ -94,7 +95,8 @@ func TestMaxClientsOfAllListeners(t *testing.T) {
 	})
 }
 
-// TestMaxClientsAmidARush: of many that come at once through two listeners exactly as many are let in as there are places, again and again.
+// TestMaxClientsAmidARush: of many that come at once through two listeners exactly as many are let in as there are
+// places, again and again.
 func TestMaxClientsAmidARush(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const places = 7

@@ -39,7 +39,8 @@ func (s *Session) refusesGrowth(cmd *command.Command) bool {
 	return grows && s.server.memoryIsShort(true)
 }
 
-// memoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the last figure.
+// memoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the
+// last figure.
 func (v *Server) memoryIsShort(count bool) bool {
 	most := v.tunables.maxMemory.Load()
 	if most == 0 {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMemoryUsage: the number grows with the value, whatever it is, and says what the value takes on disk and in the index.
+// TestMemoryUsage: the number grows with the value, whatever it is, and says what the value takes on disk and in the
+// index.
 func TestMemoryUsage(t *testing.T) {
 	s := newSession(t, openStore(t), nil)
 	do := func(args ...string) {

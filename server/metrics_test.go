@@ -224,7 +224,8 @@ func TestMaxMemory(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt[0], got, tt[1])
 		}
 	}
-	// A script may not add data either, unless it has changed some before memory was looked at: as in Redis, at its beginning.
+	// A script may not add data either, unless it has changed some before memory was looked at: as in Redis, at its
+	// beginning.
 	for _, tt := range [][2]string{
 		{"CONFIG SET maxmemory 100", "+OK\r\n"},
 		{`EVAL "return redis.call('get', KEYS[1])" 1 a`, "$1\r\n5\r\n"},

@@ -106,10 +106,9 @@ func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket
 // heldByMiss is what a miss takes in memory until its transaction ends, besides the key, about.
 const heldByMiss = 128
 
-// notifyMisses reports the keys that a command was to read and that do not exist, if there is a
-// listener. As in Redis looking at how a key is stored is not reading it. It runs inside the
-// transaction, so the answer is that of the moment of the read, and the event comes with its end, in its place among the others; it costs
-// a second search of each key.
+// notifyMisses reports the keys that a command was to read and that do not exist, if there is a listener. As in Redis
+// looking at how a key is stored is not reading it. It runs inside the transaction, so the answer is that of the moment
+// of the read, and the event comes with its end, in its place among the others; it costs a second search of each key.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
 	if !v.notifier.keymiss.Load() || v.hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {

@@ -36,14 +36,15 @@ type Options struct {
 	ClientMemory int64
 	// RequirePass is the password of the default user, which a client has to give by AUTH. Default: none is needed.
 	RequirePass string
-	// Users are further users, or other rules of the default user: each a line "NAME RULE ..." with the rules of ACL SETUSER. Default:
+	// Users are further users, or other rules of the default user: each a line "NAME RULE ..." with the rules of ACL
+	// SETUSER. Default:
 	// the default user alone, who may do everything.
 	Users []string
-	// ACLFile is the path of a file with such lines, each after the word "user", which ACL LOAD and ACL SAVE read and write. It must
-	// exist. It excludes Users. Default: none.
+	// ACLFile is the path of a file with such lines, each after the word "user", which ACL LOAD and ACL SAVE read and
+	// write. It must exist. It excludes Users. Default: none.
 	ACLFile string
-	// AllowPlainText lets Serve listen without TLS on addresses that other machines can reach; a password is needed all the same. It is
-	// redis.conf's "protected-mode no". Default: Serve refuses.
+	// AllowPlainText lets Serve listen without TLS on addresses that other machines can reach; a password is needed all
+	// the same. It is redis.conf's "protected-mode no". Default: Serve refuses.
 	AllowPlainText bool
 	// IdleTimeout closes a connection that sends nothing for so long, unless it has subscribed to
 	// something. CONFIG SET timeout changes it. Default: 0, never.
@@ -53,8 +54,8 @@ type Options struct {
 	PartialTimeout time.Duration
 	// WriteTimeout closes a connection that takes none of its replies for so long. Default: 30 s.
 	WriteTimeout time.Duration
-	// ShutdownGrace is how long Serve waits for commands and for replies on their way when its context ends. Then connections are
-	// closed, and commands that take long are given up. Default: 10 s.
+	// ShutdownGrace is how long Serve waits for commands and for replies on their way when its context ends. Then
+	// connections are closed, and commands that take long are given up. Default: 10 s.
 	ShutdownGrace time.Duration
 	// Logger takes what an operator should know: connections refused or broken off, panics.
 	// Default: nothing is logged.
@@ -67,7 +68,8 @@ type Options struct {
 	// Settings are further names, in lower case, and values that CONFIG GET shows, such as dir.
 	// They override the built-in ones. Default: none.
 	Settings map[string]string
-	// Cluster makes the server a cluster of one node, which owns all slots, for clients that speak to clusters only. Default:
+	// Cluster makes the server a cluster of one node, which owns all slots, for clients that speak to clusters only.
+	// Default:
 	// there is no cluster.
 	Cluster bool
 	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are

@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestOptionsAreValidated: whatever makes no sense is refused by New, and so by NewSession and Serve, with the name of the field.
+// TestOptionsAreValidated: whatever makes no sense is refused by New, and so by NewSession and Serve, with the name of
+// the field.
 func TestOptionsAreValidated(t *testing.T) {
 	store := openStore(t)
 	for field, o := range map[string]server.Options{

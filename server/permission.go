@@ -14,8 +14,8 @@ import (
 	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
-// Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one comparison
-// and one load for that (isRestricted). Package acl knows the rules; here are the places that ask.
+// Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one
+// comparison and one load for that (isRestricted). Package acl knows the rules; here are the places that ask.
 
 // errNoAuth answers a request that comes before authentication.
 const errNoAuth command.Error = "NOAUTH Authentication required."
@@ -43,8 +43,8 @@ func verifiesPassword(cmd *command.Command, args [][]byte) bool {
 	return cmd.Name == "auth" || cmd.Name == "hello" && len(args) > 2
 }
 
-// stallsExec reports whether a request may take the time of slow hashes, or of a sync. Within MULTI it is refused: EXEC would do that with
-// keys locked.
+// stallsExec reports whether a request may take the time of slow hashes, or of a sync. Within MULTI it is refused: EXEC
+// would do that with keys locked.
 func stallsExec(cmd *command.Command, args [][]byte) bool {
 	switch cmd.Name {
 	case "acl|setuser", "acl|load":
@@ -110,8 +110,8 @@ func (s *Session) setUser(u *acl.User, authenticated bool) {
 	}
 }
 
-// startUnknown makes a session that of a client about which nothing is known: of the default user, if that needs no password. Before a handshake it
-// keeps its slot all the same.
+// startUnknown makes a session that of a client about which nothing is known: of the default user, if that needs no
+// password. Before a handshake it keeps its slot all the same.
 func (s *Session) startUnknown(handshake bool) {
 	s.setUser(s.server.users.Default(), false)
 	s.unknownSince = time.Now()
@@ -125,7 +125,8 @@ func (s *Session) startUnknown(handshake bool) {
 	}
 }
 
-// mustAuthenticate says whether the session is still to authenticate. Once the default user needs no password, it need not.
+// mustAuthenticate says whether the session is still to authenticate. Once the default user needs no password, it need
+// not.
 func (s *Session) mustAuthenticate() bool {
 	if s.server.users.Default().Rules().NeedsPassword() {
 		return true
@@ -160,8 +161,8 @@ func (s *Session) verifyQueued(q *queue) {
 	}
 }
 
-// authenticate makes the session that of a user, if the password is right. verb is the command that asks, for ACL LOG. It may take long: the event
-// loop does not execute it.
+// authenticate makes the session that of a user, if the password is right. verb is the command that asks, for ACL LOG.
+// It may take long: the event loop does not execute it.
 func (s *Session) authenticate(ctx context.Context, verb, name, password string) error {
 	login := s.login
 	if login == nil {
@@ -191,8 +192,8 @@ const (
 // fullLimits are the parser's limits for a client that has authenticated.
 func (v *Server) fullLimits() resp.Limits { return resp.Limits{Bulk: v.options.MaxArgument} }
 
-// countUnauthenticated ends a session that makes the server reply much before it authenticates. before is how long the output was before a
-// request.
+// countUnauthenticated ends a session that makes the server reply much before it authenticates. before is how long the
+// output was before a request.
 func (s *Session) countUnauthenticated(before int) {
 	if s.outputBeforeAuth += max(0, s.out.Len()-before); s.outputBeforeAuth > outputBeforeAuth {
 		s.closed = true
@@ -260,8 +261,8 @@ func (s *Session) dropUser(u *acl.User) {
 	}
 }
 
-// applyChange ends what a change of rules does not allow any more: the connections of a user that is gone, and those that listen to
-// channels which the user has lost, as in Redis.
+// applyChange ends what a change of rules does not allow any more: the connections of a user that is gone, and those
+// that listen to channels which the user has lost, as in Redis.
 func (s *Session) applyChange(c acl.Change) {
 	if c.After == nil {
 		s.dropUser(c.User)
@@ -283,8 +284,8 @@ func (s *Session) applyChange(c acl.Change) {
 	}
 }
 
-// listening returns the sessions of a user that listen to something of which lost is true. It is asked without a mutex, for patterns take
-// time to match; who subscribes meanwhile is checked by the new rules.
+// listening returns the sessions of a user that listen to something of which lost is true. It is asked without a mutex,
+// for patterns take time to match; who subscribes meanwhile is checked by the new rules.
 func (s *Session) listening(user *acl.User, lost func(name string, isPattern bool) bool) (found []*Session) {
 	known := make(map[string]bool)                         // what lost has said, by kind and name
 	for _, other := range append(s.server.sessions(), s) { // twice if it is connected, which does no harm

@@ -7,8 +7,9 @@ import (
 	"net"
 )
 
-// Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an address that other
-// machines can reach is refused unless the default user needs a password and the listener encrypts, or the operator has said that it need not.
+// Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an
+// address that other machines can reach is refused unless the default user needs a password and the listener encrypts,
+// or the operator has said that it need not.
 
 // The errors of an address that would leave the data open.
 var (
@@ -49,8 +50,8 @@ func (v *Server) checkExposed(address string, local, encrypts bool) error {
 	return nil
 }
 
-// CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can ask before it opens the
-// store. A host is as public as the most public of its addresses.
+// CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can
+// ask before it opens the store. A host is as public as the most public of its addresses.
 func (o *Options) CheckAddress(ctx context.Context, address string, encrypts bool) error {
 	if local, err := isLocalAddress(ctx, address); local || err != nil {
 		return err

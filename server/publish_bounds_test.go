@@ -7,7 +7,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestInvalidationsComeBeforeMessages: who is told of a write by a message or an event has been told before that its copy of the key is stale.
+// TestInvalidationsComeBeforeMessages: who is told of a write by a message or an event has been told before that its
+// copy of the key is stale.
 func TestInvalidationsComeBeforeMessages(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	listener, s := v.NewSession(), v.NewSession()
@@ -42,7 +43,8 @@ func TestRefusedMessageTakesNoRoom(t *testing.T) {
 	}
 }
 
-// TestMissesOfATransactionAreBounded: a transaction keeps no misses that nobody listens to, and no more of the others than it may publish.
+// TestMissesOfATransactionAreBounded: a transaction keeps no misses that nobody listens to, and no more of the others
+// than it may publish.
 func TestMissesOfATransactionAreBounded(t *testing.T) {
 	v := newServer(t, openStore(t), &server.Options{MaxQueue: 100_000})
 	listener, s := v.NewSession(), v.NewSession()
@@ -63,7 +65,8 @@ func TestMissesOfATransactionAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusedScriptPublishesNothing: also one that shares a transaction of reads with other commands of an event loop, or that EXEC executes.
+// TestRefusedScriptPublishesNothing: also one that shares a transaction of reads with other commands of an event loop,
+// or that EXEC executes.
 func TestRefusedScriptPublishesNothing(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		_, address := serve(t, &server.Options{Transport: transport, MaxReply: 100_000})

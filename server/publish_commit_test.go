@@ -94,8 +94,8 @@ func TestMessagesOfATransactionAreBounded(t *testing.T) {
 	}
 }
 
-// TestPublishKeepsItsOrder: with several clients at work, a message within a transaction comes after the events of what was written before it, and before those after it,
-// through each transport.
+// TestPublishKeepsItsOrder: with several clients at work, a message within a transaction comes after the events of what
+// was written before it, and before those after it, through each transport.
 func TestPublishKeepsItsOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		_, address := serve(t, &server.Options{Transport: transport})
@@ -136,8 +136,8 @@ func TestGivenUpEndsWithItsCommand(t *testing.T) {
 	}
 }
 
-// TestOwnMessagesFollowExec: with RESP3 a client that publishes to itself within EXEC, or a script, gets the reply whole and then the messages. Redis
-// 7.0 sends them within the reply, before it is known that they will stand.
+// TestOwnMessagesFollowExec: with RESP3 a client that publishes to itself within EXEC, or a script, gets the reply
+// whole and then the messages. Redis 7.0 sends them within the reply, before it is known that they will stand.
 func TestOwnMessagesFollowExec(t *testing.T) {
 	s := newSession(t, openStore(t), nil)
 	ask(s, "HELLO 3\r\nSUBSCRIBE ch\r\n")

@@ -418,8 +418,8 @@ func TestSubscriberInList(t *testing.T) {
 	})
 }
 
-// TestMessagesInOrder has several publishers and subscribers: all who hear two messages hear them in the same order, and each
-// publisher's in the order in which it sent them.
+// TestMessagesInOrder has several publishers and subscribers: all who hear two messages hear them in the same order,
+// and each publisher's in the order in which it sent them.
 func TestMessagesInOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const publishers, subscribers, each = 3, 3, 200

@@ -17,9 +17,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestLongValuesTakeTheirBudget: clients that ask for values of 64 MiB again and again, read slowly or leave in the middle of one, take no more
-// memory than maxmemory-clients gives long replies, and one of them, that is alone, its value twice; whichever command reads the values. Nothing
-// of them is left afterwards.
+// TestLongValuesTakeTheirBudget: clients that ask for values of 64 MiB again and again, read slowly or leave in the
+// middle of one, take no more memory than maxmemory-clients gives long replies, and one of them, that is alone, its
+// value twice; whichever command reads the values. Nothing of them is left afterwards.
 func TestLongValuesTakeTheirBudget(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[encrypted], func(t *testing.T) {

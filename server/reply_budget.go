@@ -15,10 +15,11 @@ import (
 // So long replies need memory, and all clients together must not take more of it than there is: beyond its allowance a
 // session takes memory from one budget before it has it, and gives it back part by part as the client reads.
 //
-// A command that finds no room is given up: what it has done is rolled back, its memory is free again, and the session goes
-// back to the command in its parser and waits, as for the end of a CLIENT PAUSE. Of those who wait the one that needs the
-// least is served first, so that a few enormous replies do not keep out all others. The room comes from clients that read. If
-// there is none after a second, those are disconnected that do not: a client that reads gets its whole reply.
+// A command that finds no room is given up: what it has done is rolled back, its memory is free again, and the session
+// goes back to the command in its parser and waits, as for the end of a CLIENT PAUSE. Of those who wait the one that
+// needs the least is served first, so that a few enormous replies do not keep out all others. The room comes from
+// clients that read. If there is none after a second, those are disconnected that do not: a client that reads gets its
+// whole reply.
 
 // replyBudget is the memory for long replies, and the sessions that wait for some.
 type replyBudget struct {
@@ -69,15 +70,15 @@ func (v *Server) mostReply() int {
 	return most
 }
 
-// limitReply limits how long the output may become by the reply to a command. One that must not be executed twice takes its memory whatever
-// the budget says: its reply is short.
+// limitReply limits how long the output may become by the reply to a command. One that must not be executed twice takes
+// its memory whatever the budget says: its reply is short.
 func limitReply(out *resp.Writer, cmd *command.Command, limit int) {
 	out.SetLimit(limit)
 	out.Overdraw(!mayRepeat(cmd))
 }
 
-// mayRepeat says whether a command may be executed again after it has been given up: it only reads, or all that it does is rolled
-// back.
+// mayRepeat says whether a command may be executed again after it has been given up: it only reads, or all that it does
+// is rolled back.
 func mayRepeat(cmd *command.Command) bool {
 	return cmd.Flags&command.ReadOnly != 0 || len(cmd.Keys) > 0 || cmd.Name == "exec"
 }
@@ -169,8 +170,8 @@ func (s *Session) leaveRoom() {
 	b.wakeNext()
 }
 
-// wakeNext ends the wait of the session that needs the least, if there is room for it, unless another one has been woken and is not
-// done. It may be called from any goroutine that holds no lock of the transport.
+// wakeNext ends the wait of the session that needs the least, if there is room for it, unless another one has been
+// woken and is not done. It may be called from any goroutine that holds no lock of the transport.
 func (b *replyBudget) wakeNext() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,8 +214,8 @@ func (p *replyProgress) isStalled(now time.Time, after time.Duration) bool {
 	return p.taken.Load() > 0 && now.UnixNano()-p.since.Load() >= int64(after)
 }
 
-// evictStalled disconnects clients that do not read their long replies, the one with the longest first, until there would be
-// room for need bytes.
+// evictStalled disconnects clients that do not read their long replies, the one with the longest first, until there
+// would be room for need bytes.
 func (v *Server) evictStalled(except *Session, need int64) {
 	now := time.Now()
 	var stalled []*Session

@@ -16,8 +16,9 @@ import (
 
 const mib = 1 << 20
 
-// longReplies prepares a server whose long replies have little memory, and keys with values of a MiB. It returns what MGET of all of
-// them replies. A client that reads nothing for stalledAfter is disconnected when others need its memory.
+// longReplies prepares a server whose long replies have little memory, and keys with values of a MiB. It returns what
+// MGET of all of them replies. A client that reads nothing for stalledAfter is disconnected when others need its
+// memory.
 func longReplies(t *testing.T, transport server.Transport, o server.Options, stalledAfter time.Duration) (v *server.Server, address string, all string) {
 	t.Helper()
 	o.Transport, o.ClientMemory = transport, 32*mib
@@ -44,8 +45,8 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// TestUnreadRepliesTakeNoMemory: a hundred clients ask for 16 MiB each and read nothing; clients that read meanwhile get all
-// that they ask for, to the byte and in order, and the replies take no more than their budget of 16 MiB.
+// TestUnreadRepliesTakeNoMemory: a hundred clients ask for 16 MiB each and read nothing; clients that read meanwhile
+// get all that they ask for, to the byte and in order, and the replies take no more than their budget of 16 MiB.
 func TestUnreadRepliesTakeNoMemory(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const unread, readers = 100, 3
@@ -113,8 +114,8 @@ func TestUnreadRepliesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// TestReplyWithoutRoom: a command that finds no room for its reply has not happened until there is some, whatever it is, and then it
-// happens once. Who reads slowly, but reads, keeps its room.
+// TestReplyWithoutRoom: a command that finds no room for its reply has not happened until there is some, whatever it
+// is, and then it happens once. Who reads slowly, but reads, keeps its room.
 func TestReplyWithoutRoom(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address, all := longReplies(t, transport, server.Options{WriteTimeout: time.Hour}, time.Minute)

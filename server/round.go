@@ -95,14 +95,14 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 	return (cmd.IsQuick(args) || cmd.IsSized()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
 }
 
-// scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what MONITOR
-// shows must not be repeated.
+// scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
+// MONITOR shows must not be repeated.
 func (s *Session) scriptStaysInLoop(cmd *command.Command) bool {
 	return strings.HasPrefix(cmd.Name, "eval") && !s.server.hub.Monitored()
 }
 
-// canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its runs so far
-// have needed. One that turns out to need more ends the transaction with errWouldWait.
+// canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its
+// runs so far have needed. One that turns out to need more ends the transaction with errWouldWait.
 func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
 	if !s.scriptStaysInLoop(cmd) {
 		return 0, false
@@ -118,8 +118,8 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scr
 	return scripts.LockMode(p.Needs.Load()), true
 }
 
-// runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or asks now and
-// then whether to go on.
+// runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or
+// asks now and then whether to go on.
 func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
 	if isPublish(cmd) {
 		return s.server.hub.MatchesQuickly(len(args[1]))
@@ -131,8 +131,9 @@ func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
 	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
 }
 
-// wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction. One of a list or
-// a sorted set serves a waiter for each element that it gives; one that gives or deletes a stream, or moves a key, may serve all.
+// wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction.
+// One of a list or a sorted set serves a waiter for each element that it gives; one that gives or deletes a stream, or
+// moves a key, may serve all.
 func (s *Session) wakesFew(cmd *command.Command, args [][]byte) bool {
 	if !cmd.IsWrite() || s.host.Store.Waiters() <= maxWoken {
 		return true

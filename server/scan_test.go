@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestScanCursors: cursors are as short as those that clients of Redis meet. Some read them as signed integers, and JavaScript's as
-// numbers that are exact up to 2^53. Each element comes once all the same.
+// TestScanCursors: cursors are as short as those that clients of Redis meet. Some read them as signed integers, and
+// JavaScript's as numbers that are exact up to 2^53. Each element comes once all the same.
 func TestScanCursors(t *testing.T) {
 	const elements = 2000
 	s := newSession(t, openStore(t), nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/server/internal/scripts"
 )
 
-// How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one that waits in
+// How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one
+// that waits in
 // line looks whether it should wait any longer: hundreds of sessions may do so at once.
 const (
 	firstPoll = time.Millisecond
@@ -17,11 +18,12 @@ const (
 	lookPoll  = 25 * time.Millisecond
 )
 
-// beginBesideScript is begin while scripts run, which may hold the locks that are needed, so that the session can answer BUSY once one
-// takes too long. Redis answers that to every command; here those that need none of the script's locks are not concerned.
+// beginBesideScript is begin while scripts run, which may hold the locks that are needed, so that the session can
+// answer BUSY once one takes too long. Redis answers that to every command; here those that need none of the script's
+// locks are not concerned.
 //
-// While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line would keep out
-// readers, which a script that only reads lets in.
+// While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line
+// would keep out readers, which a script that only reads lets in.
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 	place := scripts.PlaceOf(keys)
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
@@ -39,8 +41,9 @@ func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 	}
 }
 
-// beginInLine is Store.Begin, which serves those that wait in the order of their arrival, for a session that gives up its place once it
-// should not wait any longer: what holds the locks may be a script that turns out to last. The place has been taken.
+// beginInLine is Store.Begin, which serves those that wait in the order of their arrival, for a session that gives up
+// its place once it should not wait any longer: what holds the locks may be a script that turns out to last. The place
+// has been taken.
 func (s *Session) beginInLine(write bool, keys []string, place int64) (*db.Tx, error) {
 	type begun struct {
 		tx  *db.Tx
@@ -75,7 +78,8 @@ func (s *Session) beginInLine(write bool, keys []string, place int64) (*db.Tx, e
 	}
 }
 
-// mayWait is why a session should not wait for locks any longer, if it should not: a script holds some for too long, or the client has left.
+// mayWait is why a session should not wait for locks any longer, if it should not: a script holds some for too long, or
+// the client has left.
 func (s *Session) mayWait() error {
 	v := s.server
 	if threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond; threshold > 0 {

@@ -16,8 +16,9 @@ func inLine() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "server.(*Session).beginInLine.func1(")
 }
 
-// TestLeaversTakeFewPlacesInLine: clients that come, wait for a lock and leave, while a transaction holds it for long and some script runs,
-// leave no more goroutines than the line has places for; a client that stays gets the lock once it is free, and nothing waits then.
+// TestLeaversTakeFewPlacesInLine: clients that come, wait for a lock and leave, while a transaction holds it for long
+// and some script runs, leave no more goroutines than the line has places for; a client that stays gets the lock once
+// it is free, and nothing waits then.
 func TestLeaversTakeFewPlacesInLine(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const places, clients, rounds = 16, 20, 4

@@ -29,8 +29,8 @@ func wireText(words ...string) string {
 	return text
 }
 
-// TestScriptsInTheLoop: an event loop runs a script that is short, also together with other commands; one that takes long, or calls
-// what does, leaves it, having done nothing there, and has the same reply.
+// TestScriptsInTheLoop: an event loop runs a script that is short, also together with other commands; one that takes
+// long, or calls what does, leaves it, having done nothing there, and has the same reply.
 func TestScriptsInTheLoop(t *testing.T) {
 	v, address := serveByLoop(t, server.Options{})
 	c := dial(t, address)
@@ -94,8 +94,8 @@ func TestScriptsInTheLoop(t *testing.T) {
 	c.expect("$6\r\n300000\r\n")
 }
 
-// TestScriptsTogether: scripts of many clients, in pipelines and with other commands, are each executed once and as a whole, also those that
-// end with an error after they have written.
+// TestScriptsTogether: scripts of many clients, in pipelines and with other commands, are each executed once and as a
+// whole, also those that end with an error after they have written.
 func TestScriptsTogether(t *testing.T) {
 	const clients, rounds, jobs = 12, 25, 100
 	move := "local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2]) redis.call('HINCRBY', ARGV[1] .. id, 'n', 1) redis.call('LREM', KEYS[2], 1, id) " +

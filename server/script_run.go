@@ -25,9 +25,9 @@ import (
 // attempt: what it wrote is rolled back, and the script begins again with the locks that it needs. Nobody has seen
 // anything of the first attempt: messages are sent with the commit, and while MONITOR watches, scripts have all locks.
 //
-// An event loop runs a script itself as long as that is short: it ends the attempt with errLong when the script has taken
-// loopSteps, when it calls a command that the loop does not execute, or when its commands have asked loopAsks times whether to go
-// on. The session leaves the loop then and begins again, as for a lock that somebody holds.
+// An event loop runs a script itself as long as that is short: it ends the attempt with errLong when the script has
+// taken loopSteps, when it calls a command that the loop does not execute, or when its commands have asked loopAsks
+// times whether to go on. The session leaves the loop then and begins again, as for a lock that somebody holds.
 
 // errRestart ends an attempt whose locks are too few.
 var errRestart = errors.New("server: the script needs more locks")

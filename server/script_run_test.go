@@ -50,7 +50,8 @@ func TestScriptIsOneCommit(t *testing.T) {
 	}
 }
 
-// TestScriptLocks: a script sees one moment and is seen as one, whatever it has declared, beside others that write the same keys.
+// TestScriptLocks: a script sees one moment and is seen as one, whatever it has declared, beside others that write the
+// same keys.
 func TestScriptLocks(t *testing.T) {
 	store := openStore(t)
 	v := newServer(t, store, nil)
@@ -182,8 +183,8 @@ func TestScriptEffects(t *testing.T) {
 	}
 }
 
-// TestBusyScript: while a script lasts, those who need its locks are told so, others are not disturbed, and it can be killed unless it
-// has written.
+// TestBusyScript: while a script lasts, those who need its locks are told so, others are not disturbed, and it can be
+// killed unless it has written.
 func TestBusyScript(t *testing.T) {
 	v, address := serve(t, nil)
 	dial := func() (net.Conn, func(args ...string) string) {
@@ -327,8 +328,9 @@ func BenchmarkEval(b *testing.B) {
 	}
 }
 
-// TestWaiterOfAScriptIsToldEarly: a client that waits for a key of a script since before anyone could know that the script lasts gets BUSY like those
-// that come later, or ends when it leaves; and nothing is held when the script has ended.
+// TestWaiterOfAScriptIsToldEarly: a client that waits for a key of a script since before anyone could know that the
+// script lasts gets BUSY like those that come later, or ends when it leaves; and nothing is held when the script has
+// ended.
 func TestWaiterOfAScriptIsToldEarly(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		locked := make(chan struct{}, 1)
@@ -368,8 +370,8 @@ func (h signal) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestReadersAndAScriptStarveNoWriter: readers of the whole keyspace that overlap keep out no writer, also while a script lasts that
-// holds no locks.
+// TestReadersAndAScriptStarveNoWriter: readers of the whole keyspace that overlap keep out no writer, also while a
+// script lasts that holds no locks.
 func TestReadersAndAScriptStarveNoWriter(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})

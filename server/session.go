@@ -269,8 +269,8 @@ func (s *Session) partialDeadline(since time.Time) time.Time {
 	return since.Add(s.server.options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
 }
 
-// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions and watched
-// keys. The sum over all sessions is what Options.ClientMemory bounds.
+// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions
+// and watched keys. The sum over all sessions is what Options.ClientMemory bounds.
 func (s *Session) Held() int {
 	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size()
 	if s.queue != nil {
@@ -282,8 +282,8 @@ func (s *Session) Held() int {
 	return n
 }
 
-// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what growing them
-// leaves unused.
+// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what
+// growing them leaves unused.
 const (
 	heldByRequest  = 130 // a queued command
 	heldByArgument = 16  // an argument of it

@@ -132,8 +132,9 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionAnySplit feeds the same bytes in different pieces, which makes different batches of them, and takes the replies in
-// different pieces. The clock stands still meanwhile, so that no deadline passes in one run and not in another.
+// TestSessionAnySplit feeds the same bytes in different pieces, which makes different batches of them, and takes the
+// replies in different pieces. The clock stands still meanwhile, so that no deadline passes in one run and not in
+// another.
 func TestSessionAnySplit(t *testing.T) {
 	g := &generator{r: chance.Rand(t)} // here: the seed comes from a clock that moves
 	synctest.Test(t, func(t *testing.T) { sessionAnySplit(t, g) })

@@ -11,7 +11,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestShutdownEndsWithTheLastReply: when the last reply has left, the server has ended: it does not wait for the grace period.
+// TestShutdownEndsWithTheLastReply: when the last reply has left, the server has ended: it does not wait for the grace
+// period.
 func TestShutdownEndsWithTheLastReply(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		for name, test := range map[string]struct {

@@ -135,7 +135,8 @@ func TestOperatorCommandsAgreeWithRedis(t *testing.T) {
 	agreeWithRedis(t, operatorScripts, regexp.MustCompile(`\d+\.\d+ \[(\d+) [^\]]*\]`))
 }
 
-// agreeWithRedis runs conversations on both servers and compares the replies, without what unlike finds in them but for its groups.
+// agreeWithRedis runs conversations on both servers and compares the replies, without what unlike finds in them but for
+// its groups.
 func agreeWithRedis(t *testing.T, scripts map[string]string, unlike *regexp.Regexp) {
 	agreeWith(t, startRedis(t), server.Options{}, scripts, unlike)
 }

@@ -24,8 +24,9 @@ import (
 
 var soakFlag = flag.Duration("soak", 4*time.Second, "how long TestSoak runs, with both transports together; .ci/run takes a minute")
 
-// TestSoak: 200 clients do what clients do, and check every reply, alongside 20 hostile ones, of which some are killed, while the store is merged and the
-// settings are reloaded. No reply is wrong, and when all have left nothing is: no connection, goroutine or descriptor, and little memory.
+// TestSoak: 200 clients do what clients do, and check every reply, alongside 20 hostile ones, of which some are killed,
+// while the store is merged and the settings are reloaded. No reply is wrong, and when all have left nothing is: no
+// connection, goroutine or descriptor, and little memory.
 func TestSoak(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const good, hostile = 200, 20

@@ -238,7 +238,8 @@ func TestPauseOfAll(t *testing.T) {
 	})
 }
 
-// TestUnblockEndsNoPause: CLIENT UNBLOCK is for commands that wait, not for those that are postponed. (It ends redis-server 7.0.15.)
+// TestUnblockEndsNoPause: CLIENT UNBLOCK is for commands that wait, not for those that are postponed. (It ends
+// redis-server 7.0.15.)
 func TestUnblockEndsNoPause(t *testing.T) {
 	_, address := serve(t, nil)
 	a, b := dial(t, address), dial(t, address)

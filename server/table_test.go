@@ -87,7 +87,8 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 	}
 }
 
-// TestNotation: what the parser makes of a usage line can be written as the same line again, so nothing is lost on the way.
+// TestNotation: what the parser makes of a usage line can be written as the same line again, so nothing is lost on the
+// way.
 func TestNotation(t *testing.T) {
 	for _, c := range all() {
 		if c.Name == "client|kill" {

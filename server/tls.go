@@ -29,7 +29,8 @@ const (
 type TLSOptions struct {
 	CertFile string // the server's certificate, followed by those that lead to the root
 	KeyFile  string // its key, without a password
-	// CACertFile has the roots of clients' certificates. Default: the system's roots are not trusted for clients; there are none.
+	// CACertFile has the roots of clients' certificates. Default: the system's roots are not trusted for clients; there
+	// are none.
 	CACertFile string
 	// AuthClients says whether clients need a certificate. Default: they do if CACertFile is set.
 	AuthClients ClientCertificates
@@ -37,7 +38,8 @@ type TLSOptions struct {
 	Protocols string
 }
 
-// TLS is a configuration of TLS that can be read again while connections use it. Its methods are safe for concurrent use.
+// TLS is a configuration of TLS that can be read again while connections use it. Its methods are safe for concurrent
+// use.
 type TLS struct {
 	options TLSOptions
 	current atomic.Pointer[tls.Config]
@@ -52,7 +54,8 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 	return t, nil
 }
 
-// Reload reads the files again. Connections that are made afterwards use what it has read; if it fails they use what was there before.
+// Reload reads the files again. Connections that are made afterwards use what it has read; if it fails they use what
+// was there before.
 func (t *TLS) Reload() error {
 	config, err := t.options.load()
 	if err != nil {
@@ -62,7 +65,8 @@ func (t *TLS) Reload() error {
 	return nil
 }
 
-// Listener returns a listener whose connections are encrypted. The handshake is made when a connection is served, not when it is accepted.
+// Listener returns a listener whose connections are encrypted. The handshake is made when a connection is served, not
+// when it is accepted.
 func (t *TLS) Listener(ln net.Listener) net.Listener {
 	return tlsListener{tls.NewListener(ln, &tls.Config{
 		MinVersion:         tls.VersionTLS12,

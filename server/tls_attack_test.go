@@ -40,8 +40,8 @@ func awaitNobody(t *testing.T, v *server.Server) {
 	}
 }
 
-// TestTLSAttacks: handshakes that end in the middle, trickle, or are no handshakes, and records that do not verify, cost the attacker's connection and
-// nothing else: the places are free again, and others are served meanwhile.
+// TestTLSAttacks: handshakes that end in the middle, trickle, or are no handshakes, and records that do not verify,
+// cost the attacker's connection and nothing else: the places are free again, and others are served meanwhile.
 func TestTLSAttacks(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)

@@ -209,7 +209,8 @@ func TestTLSOptions(t *testing.T) {
 	}
 }
 
-// TestTLSReload: new connections get the new certificate, old ones go on, and a certificate that is wrong changes nothing.
+// TestTLSReload: new connections get the new certificate, old ones go on, and a certificate that is wrong changes
+// nothing.
 func TestTLSReload(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)
@@ -257,7 +258,8 @@ func TestTLSReload(t *testing.T) {
 	}
 }
 
-// TestHandshakeLimits: a client that does not finish its handshake takes a place, for five seconds; a client that speaks plain text is cut off.
+// TestHandshakeLimits: a client that does not finish its handshake takes a place, for five seconds; a client that
+// speaks plain text is cut off.
 func TestHandshakeLimits(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)
@@ -297,7 +299,8 @@ func TestHandshakeLimits(t *testing.T) {
 	}
 }
 
-// TestExposure: an address that other machines can reach needs a password, and TLS or the word of the operator, and is refused before it is opened.
+// TestExposure: an address that other machines can reach needs a password, and TLS or the word of the operator, and is
+// refused before it is opened.
 func TestExposure(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.issue("server", time.Hour)

@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// cachingClient reads keys through a cache of its own, as a library with client-side caching does: a value is kept from its reply on, until a
-// message, or a write of the client's own in mode NOLOOP, says that it may be another.
+// cachingClient reads keys through a cache of its own, as a library with client-side caching does: a value is kept from
+// its reply on, until a message, or a write of the client's own in mode NOLOOP, says that it may be another.
 type cachingClient struct {
 	t     *testing.T
 	peer  *redisPeer
@@ -159,7 +159,8 @@ func (c *cachingClient) writeSomething(r *rand.Rand, n int) {
 	}
 }
 
-// TestNoStaleCache: whatever happens, when all messages have arrived no client has a value in its cache that is not the key's.
+// TestNoStaleCache: whatever happens, when all messages have arrived no client has a value in its cache that is not the
+// key's.
 func TestNoStaleCache(t *testing.T) {
 	seed := chance.Seed(t)
 	for _, modes := range [][]string{{""}, {"noloop", "", "optin", "optout noloop", "bcast", "bcast noloop prefix k"}} {
@@ -199,7 +200,8 @@ func TestNoStaleCache(t *testing.T) {
 
 const staleRounds = 400
 
-// verifyCaches compares the caches with the store. Keys that have expired are reported when they are deleted, soon after.
+// verifyCaches compares the caches with the store. Keys that have expired are reported when they are deleted, soon
+// after.
 func verifyCaches(t *testing.T, address string, clients []*cachingClient) {
 	t.Helper()
 	plain := &cachingClient{t: t, cache: map[string]string{}}

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// trackingScripts are conversations as scripts has them, in which id:a stands for the number of a connection. After what must not be
-// reported there is a PING: its reply comes next.
+// trackingScripts are conversations as scripts has them, in which id:a stands for the number of a connection. After
+// what must not be reported there is a PING: its reply comes next.
 var trackingScripts = map[string]string{
 	"default mode": `
 		a: HELLO3

@@ -112,11 +112,11 @@ func (s *Session) holdReplies(ticket db.Ticket, from int) {
 	s.undurable = max(s.undurable, ticket)
 }
 
-// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, which the
-// caller counts: the command's writes are rolled back, and the unit continues. An error is a failure
-// of the store, which ends the unit, or errLong. limit is how long the output may become. A reply
-// that is too large is a refusal too. The savepoint is taken for what writes or publishes: a read has nothing to roll back.
-// The hooks of keymiss run before the decision, since they may fail.
+// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, which the caller counts: the
+// command's writes are rolled back, and the unit continues. An error is a failure of the store, which ends the unit, or
+// errLong. limit is how long the output may become. A reply that is too large is a refusal too. The savepoint is taken
+// for what writes or publishes: a read has nothing to roll back. The hooks of keymiss run before the decision, since
+// they may fail.
 func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error) {
 	from := c.Out.Len()
 	limitReply(c.Out, c.Command, limit)

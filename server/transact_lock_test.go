@@ -8,7 +8,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestOptionalStoreLocksAsReader: what would write only with STORE does not wait for readers of its key without it, and does with it.
+// TestOptionalStoreLocksAsReader: what would write only with STORE does not wait for readers of its key without it, and
+// does with it.
 func TestOptionalStoreLocksAsReader(t *testing.T) {
 	store := openStore(t)
 	s := newSession(t, store, nil)
@@ -33,8 +34,8 @@ func TestOptionalStoreLocksAsReader(t *testing.T) {
 	}
 }
 
-// waitsForReaders reports whether a command is answered only after a reader of the keys has ended. One that should not wait has
-// time, on a busy machine.
+// waitsForReaders reports whether a command is answered only after a reader of the keys has ended. One that should not
+// wait has time, on a busy machine.
 func waitsForReaders(t *testing.T, store *db.Store, s *server.Session, cmd string, expected bool) bool {
 	t.Helper()
 	patience := time.Minute

@@ -181,8 +181,8 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestValuesBeyondTheLimitOfAReply: a command that changes fields and returns their values reads no more of them than the reply may have, even if one
-// field is asked for again and again, and has then changed nothing.
+// TestValuesBeyondTheLimitOfAReply: a command that changes fields and returns their values reads no more of them than
+// the reply may have, even if one field is asked for again and again, and has then changed nothing.
 func TestValuesBeyondTheLimitOfAReply(t *testing.T) {
 	store := openStore(t)
 	s := newServer(t, store, &server.Options{MaxReply: 1000}).NewSession()
@@ -219,8 +219,8 @@ func TestValuesBeyondTheLimitOfAReply(t *testing.T) {
 	}
 }
 
-// TestLastReplyOfExecTooLong: the limit of a reply is for all of an EXEC. The command that exceeds it is refused and has done nothing, also if
-// it is the last one; the others stand.
+// TestLastReplyOfExecTooLong: the limit of a reply is for all of an EXEC. The command that exceeds it is refused and
+// has done nothing, also if it is the last one; the others stand.
 func TestLastReplyOfExecTooLong(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		s := newServer(t, openStore(t), &server.Options{MaxReply: 1000}).NewSession()

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestKillOfOneselfWithinExec: the transaction is carried out whole, its replies come, then the connection ends; others go on. A client that another one kills
-// while it queues leaves nothing.
+// TestKillOfOneselfWithinExec: the transaction is carried out whole, its replies come, then the connection ends; others
+// go on. A client that another one kills while it queues leaves nothing.
 func TestKillOfOneselfWithinExec(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})
@@ -40,8 +40,9 @@ func TestKillOfOneselfWithinExec(t *testing.T) {
 	})
 }
 
-// TestKilledScriptThatPublished: SCRIPT KILL is an error of the script, before which its messages stand, as in Redis; they come once. A script that has written, and whose client
-// is killed, is given up whole: neither the write nor the message is there.
+// TestKilledScriptThatPublished: SCRIPT KILL is an error of the script, before which its messages stand, as in Redis;
+// they come once. A script that has written, and whose client is killed, is given up whole: neither the write nor the
+// message is there.
 func TestKilledScriptThatPublished(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})

@@ -42,7 +42,8 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 // last has ended, it reports to nobody what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
 
-// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of them has ended.
+// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of
+// them has ended.
 func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
 	if err := v.checkListener(ln); err != nil {
 		return errors.Join(err, ln.Close())
@@ -188,8 +189,8 @@ func (v *Server) keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
 }
 
-// turnAway ends a connection with an error: a courtesy that must not hold up others, one short write, then the end, whatever becomes of it. A client
-// of TLS gets none, for that would take a handshake.
+// turnAway ends a connection with an error: a courtesy that must not hold up others, one short write, then the end,
+// whatever becomes of it. A client of TLS gets none, for that would take a handshake.
 func (t *transport) turnAway(nc net.Conn, text string) {
 	if !socket.IsTLS(nc) {
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))

@@ -35,8 +35,8 @@ func transports() []server.Transport {
 	return []server.Transport{server.TransportGoroutines}
 }
 
-// serve runs a server on a free port until the test ends. Its clients may take an hour to authenticate: verifying passwords takes long under
-// the race detector.
+// serve runs a server on a free port until the test ends. Its clients may take an hour to authenticate: verifying
+// passwords takes long under the race detector.
 func serve(t *testing.T, o *server.Options, prepare ...func(*server.Server)) (v *server.Server, address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -244,8 +244,8 @@ func TestServePanic(t *testing.T) {
 	})
 }
 
-// TestServePanicOfAWait: a command that panics when what it waits for has come costs the connection of whoever runs it then; no key
-// stays locked, and others that wait for the same are served.
+// TestServePanicOfAWait: a command that panics when what it waits for has come costs the connection of whoever runs it
+// then; no key stays locked, and others that wait for the same are served.
 func TestServePanicOfAWait(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		defer server.AddPanics()()
@@ -519,8 +519,8 @@ func TestRedisTools(t *testing.T) {
 	})
 }
 
-// TestServeTimeoutsOfSockets is TestServeTimeouts for transports that need a descriptor. Each limit has a server of its own, so that nothing but
-// the client in question has to be fast.
+// TestServeTimeoutsOfSockets is TestServeTimeouts for transports that need a descriptor. Each limit has a server of its
+// own, so that nothing but the client in question has to be fast.
 func TestServeTimeoutsOfSockets(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const limit = 300 * time.Millisecond
@@ -569,7 +569,8 @@ func TestServeTimeoutsOfSockets(t *testing.T) {
 	})
 }
 
-// TestServePartialTimeoutIsOfOneCommand: a client that finishes its commands in time is served, though it has always begun the next.
+// TestServePartialTimeoutIsOfOneCommand: a client that finishes its commands in time is served, though it has always
+// begun the next.
 func TestServePartialTimeoutIsOfOneCommand(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		const limit = 3 * time.Second // far more than one command takes, however busy the machine

@@ -80,7 +80,8 @@ func (v *Server) setFileUsers(list []conf.Directive) ([]acl.Change, error) {
 	return changes, nil
 }
 
-// reloadFileUsers is setFileUsers while clients are connected. It is called with the settings locked, so it does not log.
+// reloadFileUsers is setFileUsers while clients are connected. It is called with the settings locked, so it does not
+// log.
 func (v *Server) reloadFileUsers(list []conf.Directive) error {
 	changes, err := v.setFileUsers(list)
 	if err != nil {
@@ -120,7 +121,8 @@ func (v *Server) shownPassword() string {
 	return redact.Text
 }
 
-// setDefaultPassword is requirepass while the server runs; before that initUsers has it. The rules are right ones, so there is no error but a bug.
+// setDefaultPassword is requirepass while the server runs; before that initUsers has it. The rules are right ones, so
+// there is no error but a bug.
 func setDefaultPassword(v *Server, password string) {
 	if v.users == nil {
 		return

@@ -1,7 +1,7 @@
 package structures
 
-// Condition restricts a call that writes, by Redis's words. The values combine with |. A call says what its conditions are about: a
-// key, all of several fields, members and their scores, or deadlines.
+// Condition restricts a call that writes, by Redis's words. The values combine with |. A call says what its conditions
+// are about: a key, all of several fields, members and their scores, or deadlines.
 type Condition uint8
 
 // The conditions.
@@ -12,7 +12,8 @@ const (
 	IfLess                          // LT: it is less. It contradicts IfGreater
 )
 
-// checkExistence refuses conditions that do not ask for one of the two: that something is absent, or that it is present.
+// checkExistence refuses conditions that do not ask for one of the two: that something is absent, or that it is
+// present.
 func (c Condition) checkExistence() error {
 	if c > IfPresent {
 		return ErrSyntax

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Geo is a sorted set of places: the score of a member is the geohash of its place, 52 bits, so that near places have near
-// scores.
+// Geo is a sorted set of places: the score of a member is the geohash of its place, 52 bits, so that near places have
+// near scores.
 type Geo struct {
 	Txn Txn
 	Key string
@@ -96,7 +96,8 @@ func (g Geo) Position(member string) (GeoPoint, bool, error) {
 	return geoPoint(score), true, nil
 }
 
-// Distance returns how far two members are from each other in metres, and false if one of them does not exist. O(log n).
+// Distance returns how far two members are from each other in metres, and false if one of them does not exist. O(log
+// n).
 func (g Geo) Distance(a, b string) (float64, bool, error) {
 	p, okA, err := g.Position(a)
 	if err != nil {
@@ -109,7 +110,8 @@ func (g Geo) Distance(a, b string) (float64, bool, error) {
 	return p.distance(q), true, nil
 }
 
-// Search returns the members within a shape. O(log n + m) in the number m of members in the nine cells that cover the shape.
+// Search returns the members within a shape. O(log n + m) in the number m of members in the nine cells that cover the
+// shape.
 func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 	f, err := g.set().open()
 	if err != nil || !f.Valid() {
@@ -172,8 +174,9 @@ func (q GeoSearch) collect(f keydir.Collection, step func() bool) []GeoResult {
 	return found
 }
 
-// PutSearch makes the key what a search in the sorted set at another key finds, whatever it held before, and returns how many
-// members that are; none deletes the key. The scores are theirs, or the distances in units of unit metres if that is not 0.
+// PutSearch makes the key what a search in the sorted set at another key finds, whatever it held before, and returns
+// how many members that are; none deletes the key. The scores are theirs, or the distances in units of unit metres if
+// that is not 0.
 func (g Geo) PutSearch(from string, q GeoSearch, unit float64) (int, error) {
 	found, err := Geo{Txn: g.Txn, Key: from}.Search(q)
 	if err != nil {

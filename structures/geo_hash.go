@@ -7,9 +7,9 @@ import (
 )
 
 // Geohashes, as Redis computes them: longitude and latitude are cut to integers of `step` bits each, whose bits are
-// interleaved, so that places with a common prefix are near each other. The digits of every reply follow from the order of
-// the operations here; it is that of Redis's geohash.c and geohash_helper.c. The conversions of products keep a compiler from
-// fusing them with a sum, which would round differently.
+// interleaved, so that places with a common prefix are near each other. The digits of every reply follow from the order
+// of the operations here; it is that of Redis's geohash.c and geohash_helper.c. The conversions of products keep a
+// compiler from fusing them with a sum, which would round differently.
 
 // Bounds of what a geohash can hold, in degrees. The latitudes are those of the Mercator projection.
 const (
@@ -74,7 +74,8 @@ func (p GeoPoint) encode(step int, limit float64) geohash {
 // Score is the score by which a sorted set holds the point.
 func (p GeoPoint) Score() float64 { return float64(p.encode(geoStep, maxLatitude).bits) }
 
-// scoreBits is a score as a whole number. Scores that no place has are converted as Redis does on x86-64, on any machine.
+// scoreBits is a score as a whole number. Scores that no place has are converted as Redis does on x86-64, on any
+// machine.
 func scoreBits(score float64) uint64 {
 	const half = 1 << 63
 	switch {
@@ -98,8 +99,8 @@ func geoPoint(score float64) GeoPoint {
 	}
 }
 
-// Geohash is the geohash of the point in its usual notation, 11 characters. The last one is always 0: it would need more
-// bits than there are.
+// Geohash is the geohash of the point in its usual notation, 11 characters. The last one is always 0: it would need
+// more bits than there are.
 func (p GeoPoint) Geohash() string {
 	const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 	bits := p.encode(geoStep, 90).bits // the usual notation has all latitudes
@@ -172,8 +173,8 @@ func latitudeDistance(a, b float64) float64 {
 	return earthRadius * math.Abs(radians(b)-radians(a))
 }
 
-// GeoShape is what a search covers around its centre: a circle, or a box if Radius is 0 and the box is not empty. Lengths
-// are in metres.
+// GeoShape is what a search covers around its centre: a circle, or a box if Radius is 0 and the box is not empty.
+// Lengths are in metres.
 type GeoShape struct {
 	Radius        float64
 	Width, Height float64
@@ -233,8 +234,8 @@ func (s GeoShape) estimate(latitude float64) int {
 	return min(max(step, 1), geoStep)
 }
 
-// cells are those that may hold places of the shape: the cell of the centre and its neighbours, in Redis's order. Cells that
-// cannot have any have step 0.
+// cells are those that may hold places of the shape: the cell of the centre and its neighbours, in Redis's order. Cells
+// that cannot have any have step 0.
 func (s GeoShape) cells(c GeoPoint) [9]geohash {
 	box := s.bounds(c)
 	h := c.encode(s.estimate(c.Latitude), maxLatitude)

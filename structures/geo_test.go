@@ -133,8 +133,8 @@ func TestGeoRefusals(t *testing.T) {
 	}
 }
 
-// A search finds what a scan of all places finds, near the poles and the date line as well, as long as the shape does not
-// reach beyond these: Redis does not search there.
+// A search finds what a scan of all places finds, near the poles and the date line as well, as long as the shape does
+// not reach beyond these: Redis does not search there.
 func TestGeoSearchFindsAll(t *testing.T) {
 	r := chance.Rand(t)
 	m := newMemory()

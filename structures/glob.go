@@ -27,8 +27,8 @@ func MatchStep(t Txn, pattern string, name []byte) bool {
 // matchedBetween is how many bytes of a pattern are compared between two calls of stop.
 const matchedBetween = 4096
 
-// MatchUntil is Match that asks stop now and then whether to end, with false; it says how many bytes of the pattern have been
-// compared since it asked last. nil never ends it.
+// MatchUntil is Match that asks stop now and then whether to end, with false; it says how many bytes of the pattern
+// have been compared since it asked last. nil never ends it.
 func MatchUntil(pattern string, name []byte, stop func(compared int) bool) bool {
 	if len(name) == 0 {
 		return pattern == "" || pattern == "*"

@@ -16,9 +16,8 @@ func (h Hash) ValueLen(field string) (int, error) {
 	return h.Txn.ValueLen(h.Key, field, keydir.Hash, loc)
 }
 
-// GetAndDelete calls visit with the value of each of several fields, in their order, until it returns false, and deletes
-// them; nil stands for one that does not exist. The slice is valid during the call only. O(log n) a
-// field.
+// GetAndDelete calls visit with the value of each of several fields, in their order, until it returns false, and
+// deletes them; nil stands for one that does not exist. The slice is valid during the call only. O(log n) a field.
 func (h Hash) GetAndDelete(fields []string, visit func(i int, value []byte) bool) error {
 	v, err := h.open()
 	if err != nil {

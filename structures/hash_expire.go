@@ -7,15 +7,17 @@ import (
 	"github.com/stavedb/stave/internal/ordered"
 )
 
-// Deadlines of fields. A field's deadline is a record of its own, in the commit of the write that sets it. The tombstone of the field
-// or of the key removes it too. It outlives a new value: HINCRBY writes nothing more for it, HSET of a field that has one writes a
-// tombstone of it. In RAM the deadlines of a hash are a second collection alongside it, made as a sorted set is, with the deadlines as
-// scores: one search finds a field's deadline, one rank counts the passed ones, and a hash without deadlines takes not a byte more.
+// Deadlines of fields. A field's deadline is a record of its own, in the commit of the write that sets it. The
+// tombstone of the field or of the key removes it too. It outlives a new value: HINCRBY writes nothing more for it,
+// HSET of a field that has one writes a tombstone of it. In RAM the deadlines of a hash are a second collection
+// alongside it, made as a sorted set is, with the deadlines as scores: one search finds a field's deadline, one rank
+// counts the passed ones, and a hash without deadlines takes not a byte more.
 //
-// Every call sees a hash at one moment (hash_view.go): expired fields are hidden, not counted, and start afresh when they are written.
-// A hash of which all fields have expired is gone as if it had expired itself. Package db keeps for each hash with deadlines a moment
-// before which none of its fields expires, and deletes expired fields in the background, a hundred at a time under the lock. That
-// moment may be too early after a deadline has been removed, never too late; the cycle corrects it.
+// Every call sees a hash at one moment (hash_view.go): expired fields are hidden, not counted, and start afresh when
+// they are written. A hash of which all fields have expired is gone as if it had expired itself. Package db keeps for
+// each hash with deadlines a moment before which none of its fields expires, and deletes expired fields in the
+// background, a hundred at a time under the lock. That moment may be too early after a deadline has been removed, never
+// too late; the cycle corrects it.
 
 // FieldResult is what a call did to the deadline of one field, by the number
 // that Redis replies.

@@ -91,8 +91,8 @@ func fieldNames(r *rand.Rand) []string {
 	return list
 }
 
-// TestHashDeadlinesAgainstModel compares every call on a hash with the model, while time passes in jumps and expired fields
-// are deleted only sometimes.
+// TestHashDeadlinesAgainstModel compares every call on a hash with the model, while time passes in jumps and expired
+// fields are deleted only sometimes.
 func TestHashDeadlinesAgainstModel(t *testing.T) {
 	r := chance.Rand(t)
 	rounds := 60

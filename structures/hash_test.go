@@ -292,7 +292,8 @@ func TestHashAgainstModel(t *testing.T) {
 	}
 }
 
-// TestHashValuesTogether: values that are read together are those of their fields, in their order, wherever the visit or a read stops.
+// TestHashValuesTogether: values that are read together are those of their fields, in their order, wherever the visit
+// or a read stops.
 func TestHashValuesTogether(t *testing.T) {
 	m := newMemory()
 	h := m.hash("h")

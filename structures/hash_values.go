@@ -6,8 +6,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// fieldReader reads values of fields together, which costs less than one by one, and visits them in the order in which they
-// were added. Readers are used again.
+// fieldReader reads values of fields together, which costs less than one by one, and visits them in the order in which
+// they were added. Readers are used again.
 type fieldReader struct {
 	hashView
 	visit func(i int, name, value []byte) bool
@@ -89,8 +89,8 @@ func (r *fieldReader) read() (more bool, err error) {
 	return more, nil
 }
 
-// eachValue calls visit with the name and the value of each field that walk comes to, until it returns false. It reads few
-// values in vain if that is soon.
+// eachValue calls visit with the name and the value of each field that walk comes to, until it returns false. It reads
+// few values in vain if that is soon.
 func (v *hashView) eachValue(walk func(visit func(name []byte, loc keydir.Loc) bool), visit func(name, value []byte) bool) error {
 	r := v.reader(func(_ int, name, value []byte) bool { return visit(name, value) })
 	defer r.release()
@@ -113,9 +113,9 @@ func (v *hashView) eachValue(walk func(visit func(name []byte, loc keydir.Loc) b
 	return err
 }
 
-// VisitMany calls visit with the place and the value of each of several fields, in their order, until it returns false; nil
-// stands for a field that does not exist. The slice is valid during the call only, and visit must not change the hash.
-// O(log n) a field.
+// VisitMany calls visit with the place and the value of each of several fields, in their order, until it returns false;
+// nil stands for a field that does not exist. The slice is valid during the call only, and visit must not change the
+// hash. O(log n) a field.
 func (h Hash) VisitMany(fields []string, visit func(i int, value []byte) bool) error {
 	v, err := h.open()
 	if err != nil {

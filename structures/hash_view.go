@@ -99,8 +99,8 @@ func (v *hashView) value(dst []byte, field string, loc keydir.Loc) ([]byte, erro
 	return v.hash.Txn.Value(dst, v.hash.Key, field, keydir.Hash, loc)
 }
 
-// getMany calls visit with the value of each of several fields, nil for one that does not exist, after then, unless that is nil, has
-// been called for one that does, until visit returns false.
+// getMany calls visit with the value of each of several fields, nil for one that does not exist, after then, unless
+// that is nil, has been called for one that does, until visit returns false.
 func (v *hashView) getMany(fields []string, visit func(i int, value []byte) bool, then func(field string) error) (err error) {
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, field := range fields {

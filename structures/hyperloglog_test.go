@@ -77,8 +77,8 @@ func TestHyperLogLogChanges(t *testing.T) {
 	}
 }
 
-// TestHyperLogLogKeepsItsCount: a count that is saved is in the string, in Redis's place, until the sketch changes, and only
-// what has changed is written.
+// TestHyperLogLogKeepsItsCount: a count that is saved is in the string, in Redis's place, until the sketch changes, and
+// only what has changed is written.
 func TestHyperLogLogKeepsItsCount(t *testing.T) {
 	for name, elements := range map[string]int{"sparse": 10, "dense": 20_000} {
 		m := newMemory()

@@ -2,8 +2,8 @@ package structures
 
 import "github.com/stavedb/stave/keydir"
 
-// A copy of a key, which COPY, RENAME, MOVE and SWAPDB within MULTI make. Names are part of every record, so all records are written
-// again.
+// A copy of a key, which COPY, RENAME, MOVE and SWAPDB within MULTI make. Names are part of every record, so all
+// records are written again.
 
 // Copy makes another key, of dst, hold what the key holds, with its deadline, if c
 // holds for that other key. ok says whether the key exists. dst is a view on
@@ -87,8 +87,8 @@ func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error 
 	return k.copyElements(dst, source, target)
 }
 
-// copyElements copies members, or fields with their deadlines; fields whose time has come are left out. Putting into one
-// collection while another one is walked may move memory that both share, so there is a list of the elements.
+// copyElements copies members, or fields with their deadlines; fields whose time has come are left out. Putting into
+// one collection while another one is walked may move memory that both share, so there is a list of the elements.
 func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
 	v := hashView{hash: Hash(k), all: source}
 	if source.Type() == keydir.Hash {

@@ -30,7 +30,8 @@ const cursorBits = 53
 // CursorOf is the cursor of an element with that hash. Elements with equal cursors belong to one page.
 func CursorOf(hash uint64) uint64 { return hash >> (64 - cursorBits) }
 
-// HashOf is the lowest hash with that cursor; ok is false for a cursor that no scan has returned, which is past the end.
+// HashOf is the lowest hash with that cursor; ok is false for a cursor that no scan has returned, which is past the
+// end.
 func HashOf(cursor uint64) (hash uint64, ok bool) {
 	return cursor << (64 - cursorBits), cursor < 1<<cursorBits
 }

@@ -272,8 +272,9 @@ func openSets(t Txn, keys []string) ([]keydir.Collection, error) {
 	return sets, nil
 }
 
-// steps returns what is called between two steps of a walk through collections, and says whether to go on: Step, and Yield if
-// others cannot move their memory. A step is looked up in each of them. The walk is followed by Step(0), for its error.
+// steps returns what is called between two steps of a walk through collections, and says whether to go on: Step, and
+// Yield if others cannot move their memory. A step is looked up in each of them. The walk is followed by Step(0), for
+// its error.
 func steps(t Txn, all []keydir.Collection) func() bool {
 	for _, f := range all {
 		if f.Valid() && !f.Private() {

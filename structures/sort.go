@@ -58,8 +58,8 @@ func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	return values, err
 }
 
-// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each of them until it
-// returns false. Only the elements are in memory, and not all that the Get patterns find.
+// VisitSorted calls start, unless it is nil, with the number of values that Sort returns, then visit with each of them
+// until it returns false. Only the elements are in memory, and not all that the Get patterns find.
 func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []byte) bool) error {
 	items, err := k.sortItems(o)
 	if err != nil {
@@ -81,8 +81,8 @@ func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []by
 	return k.fetch(items, o, visit)
 }
 
-// sortApart sorts while others may work. Where the atomic unit is to end, all that is left to compare is equal, so that the sort is
-// soon over.
+// sortApart sorts while others may work. Where the atomic unit is to end, all that is left to compare is equal, so that
+// the sort is soon over.
 func sortApart[E any](t Txn, list []E, by func([]E, func(a, b E) int), compare func(a, b E) int) (err error) {
 	t.Apart(func() {
 		by(list, func(a, b E) int {

@@ -381,8 +381,8 @@ func (s Stream) Create(info StreamInfo) error {
 	return s.Txn.PutStreamMeta(f, info)
 }
 
-// copy copies the entries, what else is known of the stream, and its groups. The entries are listed first: putting into one collection may
-// move memory that the other one shares.
+// copy copies the entries, what else is known of the stream, and its groups. The entries are listed first: putting into
+// one collection may move memory that the other one shares.
 func (s Stream) copy(dst Txn, source, target keydir.Collection) error {
 	info, err := s.Txn.StreamMeta(source)
 	if err != nil {

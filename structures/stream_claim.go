@@ -11,7 +11,8 @@ type StreamClaim struct {
 	Last       StreamID // the group has delivered at least up to it
 }
 
-// Claim makes pending entries those of a consumer, and calls visit for each. Entries that are gone are pending no more. O(log n) an id.
+// Claim makes pending entries those of a consumer, and calls visit for each. Entries that are gone are pending no more.
+// O(log n) an id.
 func (g StreamGroup) Claim(c StreamClaim, ids []StreamID, visit func(id StreamID, fields [][]byte) bool) error {
 	o, err := g.open()
 	if err != nil {
@@ -114,8 +115,9 @@ type StreamAutoClaim struct {
 // autoClaimFactor is how many pending entries are looked at for each that may be claimed, as in Redis.
 const autoClaimFactor = 10
 
-// AutoClaim makes entries those of a consumer that have been pending for long, and calls visit for each. It returns where to go on, the
-// zero id at the end, and which entries were gone: they are pending no more. O(log n) an entry looked at.
+// AutoClaim makes entries those of a consumer that have been pending for long, and calls visit for each. It returns
+// where to go on, the zero id at the end, and which entries were gone: they are pending no more. O(log n) an entry
+// looked at.
 func (g StreamGroup) AutoClaim(c StreamAutoClaim, visit func(id StreamID, fields [][]byte) bool) (next StreamID, gone []StreamID, err error) {
 	o, err := g.open()
 	if err != nil {

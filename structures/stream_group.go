@@ -9,11 +9,13 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// StreamGroup is a consumer group of a stream: it delivers each entry to one of its consumers, and remembers which entries are
-// pending, delivered and not acknowledged. Its methods fail with ErrNoGroup if the stream or the group does not exist.
+// StreamGroup is a consumer group of a stream: it delivers each entry to one of its consumers, and remembers which
+// entries are pending, delivered and not acknowledged. Its methods fail with ErrNoGroup if the stream or the group does
+// not exist.
 //
-// The group, each consumer and each pending entry is one record. In memory they are elements of one collection alongside the stream
-// (keydir/streamgroups.go), by whose scores the pending entries of a consumer stand together, in order of id.
+// The group, each consumer and each pending entry is one record. In memory they are elements of one collection
+// alongside the stream (keydir/streamgroups.go), by whose scores the pending entries of a consumer stand together, in
+// order of id.
 type StreamGroup struct {
 	Txn  Txn
 	Key  string
@@ -197,8 +199,8 @@ func (o *streamGroup) apply(start StreamGroupStart) (err error) {
 	return err
 }
 
-// Create makes the group. It fails with ErrGroupExists if there is one of that name, and with ErrNoKey if there is no stream and start
-// does not make one. O(1).
+// Create makes the group. It fails with ErrGroupExists if there is one of that name, and with ErrNoKey if there is no
+// stream and start does not make one. O(1).
 func (g StreamGroup) Create(start StreamGroupStart) error {
 	if len(g.Name) > keydir.MaxName-keydir.GroupPrefix {
 		return ErrNameTooLong
@@ -250,8 +252,8 @@ func (g StreamGroup) Set(start StreamGroupStart) error {
 	return notifyUnless(g.Txn, EventXGroupSetID, g.Key, err)
 }
 
-// Destroy removes the group with all that it has, in one record, and says whether it was there. It fails with ErrNoKey without a stream.
-// O(1) a consumer and a pending entry.
+// Destroy removes the group with all that it has, in one record, and says whether it was there. It fails with ErrNoKey
+// without a stream. O(1) a consumer and a pending entry.
 func (g StreamGroup) Destroy() (bool, error) {
 	f, err := g.stream().open()
 	if err != nil {
@@ -296,8 +298,9 @@ func (o *streamGroup) putConsumer(c groupConsumer) error {
 	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
 }
 
-// SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else writes it: a
-// consumer that polls an empty stream shall not cost a record, and a sync, each time. Whatever is delivered writes the exact time.
+// SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else
+// writes it: a consumer that polls an empty stream shall not cost a record, and a sync, each time. Whatever is
+// delivered writes the exact time.
 const SeenStep = 10_000
 
 // see notes that a consumer has been seen, and makes it if it does not exist.
@@ -351,7 +354,8 @@ func (g StreamGroup) CreateConsumer(name string) (made bool, err error) {
 	return made, err
 }
 
-// DeleteConsumer removes a consumer with its pending entries, in one record, and returns how many these were. O(1) a pending entry.
+// DeleteConsumer removes a consumer with its pending entries, in one record, and returns how many these were. O(1) a
+// pending entry.
 func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 	o, err := g.open()
 	if err != nil {

@@ -19,7 +19,8 @@ func (g StreamGroup) HasNew() (bool, error) {
 	return ok && o.last.Less(last), nil
 }
 
-// HasNewBeyond reports whether there are more than n entries that the group has not delivered. O(n + log m), m being all entries.
+// HasNewBeyond reports whether there are more than n entries that the group has not delivered. O(n + log m), m being
+// all entries.
 func (g StreamGroup) HasNewBeyond(n int) (bool, error) {
 	o, err := g.open()
 	if err != nil {
@@ -33,8 +34,9 @@ func (g StreamGroup) HasNewBeyond(n int) (bool, error) {
 	return found > n, err
 }
 
-// Read delivers the next entries of the stream to a consumer, for whom they are pending then, and calls visit for each until it
-// returns false. The slices are valid during the call only, and visit may not change the stream. O(log n) an entry.
+// Read delivers the next entries of the stream to a consumer, for whom they are pending then, and calls visit for each
+// until it returns false. The slices are valid during the call only, and visit may not change the stream. O(log n) an
+// entry.
 func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]byte) bool) error {
 	o, err := g.open()
 	if err != nil {
@@ -75,8 +77,8 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	return o.put()
 }
 
-// History calls visit for what is pending for a consumer after an id, which counts as one more delivery, until it returns
-// false. fields is nil for an entry that is gone. O(log n) an entry.
+// History calls visit for what is pending for a consumer after an id, which counts as one more delivery, until it
+// returns false. fields is nil for an entry that is gone. O(log n) an entry.
 func (g StreamGroup) History(r StreamGroupRead, after StreamID, visit func(id StreamID, fields [][]byte) bool) error {
 	o, err := g.open()
 	if err != nil {
@@ -133,8 +135,8 @@ func (r *entryReader) read(id StreamID) (fields [][]byte, there bool, err error)
 	return r.list, true, nil
 }
 
-// The number of entries that a group has read is a logical one: that of the entries added up to its last one. It is unknown
-// after the group was set to some id, or where entries have been deleted.
+// The number of entries that a group has read is a logical one: that of the entries added up to its last one. It is
+// unknown after the group was set to some id, or where entries have been deleted.
 const (
 	unknownRead = -1
 	neverActive = -1

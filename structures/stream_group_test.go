@@ -15,7 +15,8 @@ func progress(t *testing.T, g structures.StreamGroup) string {
 	return fmt.Sprintf("%v read %d lag %d", info.Last, info.Read, info.Lag)
 }
 
-// TestStreamGroupProgress says how many entries a group has read, and how many there are still, as Redis 7.4 does: -1 is unknown.
+// TestStreamGroupProgress says how many entries a group has read, and how many there are still, as Redis 7.4 does: -1
+// is unknown.
 func TestStreamGroupProgress(t *testing.T) {
 	m := newMemory()
 	s := structures.Stream{Txn: m, Key: "s"}

@@ -8,7 +8,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// StreamPending is an entry that was delivered to a consumer and has not been acknowledged. The entry itself may be gone.
+// StreamPending is an entry that was delivered to a consumer and has not been acknowledged. The entry itself may be
+// gone.
 type StreamPending struct {
 	ID         StreamID
 	Consumer   string
@@ -133,8 +134,8 @@ type StreamPendingRange struct {
 	Consumer string
 }
 
-// Pending calls visit for pending entries in order of id, until it returns false. visit may not change the stream. O(log n), and O(1) an
-// entry of the range.
+// Pending calls visit for pending entries in order of id, until it returns false. visit may not change the stream.
+// O(log n), and O(1) an entry of the range.
 func (g StreamGroup) Pending(r StreamPendingRange, visit func(StreamPending) bool) error {
 	o, err := g.open()
 	if err != nil {
@@ -174,8 +175,8 @@ func namesOf(consumers []groupConsumer) map[uint32]string {
 	return names
 }
 
-// StreamPendingSummary is how much is pending in a group: the first and the last id, and how many entries for which consumer, in order
-// of name, without those that have none.
+// StreamPendingSummary is how much is pending in a group: the first and the last id, and how many entries for which
+// consumer, in order of name, without those that have none.
 type StreamPendingSummary struct {
 	Count       int
 	First, Last StreamID

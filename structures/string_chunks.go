@@ -38,7 +38,8 @@ const (
 	minChunk = 16
 	// maxRecut is how many long chunks a string may have that a small edit cuts into short ones.
 	maxRecut = 128
-	// afterString is for how many bytes there is room after a string that has been read: who writes a little more must not move all of it.
+	// afterString is for how many bytes there is room after a string that has been read: who writes a little more must
+	// not move all of it.
 	afterString = 64
 )
 

@@ -8,12 +8,12 @@ type Txn interface {
 	// Find says what key holds now. Slot.Type is None if the key is absent or
 	// expired; the Collection is valid for collections.
 	Find(key string) (keydir.Slot, keydir.Collection, error)
-	// Value appends to dst the value of a record that Find or a collection gave loc
-	// for, once it is proved to be that of the key and the element. elem is a
-	// hash's field, the index of a list or a chunk as AppendIndex has it, the id of an entry as its record has it, or empty for a string.
+	// Value appends to dst the value of a record that Find or a collection gave loc for, once it is proved to be that
+	// of the key and the element. elem is a hash's field, the index of a list or a chunk as AppendIndex has it, the id
+	// of an entry as its record has it, or empty for a string.
 	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
-	// Values is Value of several elements: it appends their values to dst, one after another, and where each ends to ends. It
-	// may stop after any but the first, so that long values do not take all memory.
+	// Values is Value of several elements: it appends their values to dst, one after another, and where each ends to
+	// ends. It may stop after any but the first, so that long values do not take all memory.
 	Values(dst []byte, ends []int, key string, elems []string, t keydir.Type, locs []keydir.Loc) ([]byte, []int, error)
 	// ValuePart is Value of the bytes from one position to another, as far as there are any.
 	ValuePart(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc, from, to int) ([]byte, error)
@@ -47,10 +47,11 @@ type Txn interface {
 	LastEntryID(f keydir.Collection) (keydir.StreamID, error)
 	// PutStreamMeta writes that, and removes all entries before First, which never goes back. Len is as counted.
 	PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error
-	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it has none.
+	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it
+	// has none.
 	StreamGroups(f keydir.Collection) (keydir.Collection, error)
-	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and returns how
-	// many there were.
+	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
+	// returns how many there were.
 	PutGroups(f keydir.Collection, elem string, value []byte) error
 	DeleteGroups(f keydir.Collection, elem string) (int, error)
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
@@ -63,8 +64,8 @@ type Txn interface {
 	// keys, before it continues. What it has read stays right, but a name that is memory of a collection which is not
 	// Collection.Private may be gone.
 	Yield()
-	// Step is called by what takes long and calls nothing else of the Txn meanwhile, with the work since the last call: a
-	// walk of one element is 1. With an error the call is to end, which is the end of the atomic unit.
+	// Step is called by what takes long and calls nothing else of the Txn meanwhile, with the work since the last call:
+	// a walk of one element is 1. With an error the call is to end, which is the end of the atomic unit.
 	Step(work int) error
 	// Room is called before n bytes that are many are read into memory at once. With an error the call is to end.
 	Room(n int) error

@@ -18,14 +18,15 @@ type Queue struct {
 	Batch int
 
 	// Expire decides: it looks up each deadline again under the key's lock, because it may have changed since, and
-	// deletes the expired keys with their entries. All entries are of one namespace, the earliest first. The next run offers
-	// entries that it leaves again. It must be quick, and may not keep the slice.
+	// deletes the expired keys with their entries. All entries are of one namespace, the earliest first. The next run
+	// offers entries that it leaves again. It must be quick, and may not keep the slice.
 	Expire func(ns uint32, due []Entry) (deleted int, err error)
 }
 
-// Cycle passes the entries of all queues that are due at now to their Expire, the earliest first and each at most once, until
-// none is left, it has passed most of them, or the budget is used up. It checks the budget between calls of Expire. An error
-// does not end the run, because one damaged key must not keep all the others from expiring; Cycle returns the first error.
+// Cycle passes the entries of all queues that are due at now to their Expire, the earliest first and each at most once,
+// until none is left, it has passed most of them, or the budget is used up. It checks the budget between calls of
+// Expire. An error does not end the run, because one damaged key must not keep all the others from expiring; Cycle
+// returns the first error.
 func Cycle(now int64, budget time.Duration, most int, queues ...Queue) (r CycleResult, err error) {
 	start := time.Now()
 	cursor := newDueCursor(now, queues)

@@ -65,7 +65,8 @@ func TestCycleBatches(t *testing.T) {
 	if want := (ttl.CycleResult{Examined: 138, Deleted: 135, Failed: 3, More: true}); r != want || err != refused {
 		t.Errorf("the run gives %+v, %v; want %+v", r, err, want)
 	}
-	// The namespaces of the first hundred take turns; then 20 of y, and 18 of x in batches of 8, the last one cut by the number.
+	// The namespaces of the first hundred take turns; then 20 of y, and 18 of x in batches of 8, the last one cut by
+	// the number.
 	if want := []string{"y0 150 16", "y0 166 4", "x0 200 8", "x0 208 8", "x0 216 2"}; len(got) != 105 || !slices.Equal(got[100:], want) {
 		t.Errorf("the batches are %q", got)
 	}

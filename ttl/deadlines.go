@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// Deadlines holds deadlines by namespace and key, and in order of time. A deadline takes 65 to 75 bytes of memory with a key
-// of 16 bytes (BenchmarkDeadlineBytes measures it), without a pointer for each.
+// Deadlines holds deadlines by namespace and key, and in order of time. A deadline takes 65 to 75 bytes of memory with
+// a key of 16 bytes (BenchmarkDeadlineBytes measures it), without a pointer for each.
 //
-// It is safe for concurrent use. Get of a namespace without deadlines takes no lock; otherwise a call locks a sixteenth of
-// its namespace, so that keys rarely wait for each other. Calls that concern several keys do not see one moment: concurrent
-// changes may or may not show.
+// It is safe for concurrent use. Get of a namespace without deadlines takes no lock; otherwise a call locks a sixteenth
+// of its namespace, so that keys rarely wait for each other. Calls that concern several keys do not see one moment:
+// concurrent changes may or may not show.
 type Deadlines struct {
 	seed   maphash.Seed
 	spaces atomic.Pointer[map[uint32]*space] // Replaced, never changed: readers need no lock.
@@ -35,7 +35,8 @@ func NewDeadlines() *Deadlines {
 	return d
 }
 
-// pick returns the shard of a key and its hash there. The hash is keyed with a random seed, because users choose the keys.
+// pick returns the shard of a key and its hash there. The hash is keyed with a random seed, because users choose the
+// keys.
 func (d *Deadlines) pick(sp *space, key string) (*shard, uint32) {
 	h := maphash.String(d.seed, key)
 	return &sp.shards[h>>32%shardCount], uint32(h)
@@ -132,7 +133,8 @@ func (d *Deadlines) DropNamespace(ns uint32) {
 	d.spaces.Store(&spaces)
 }
 
-// Average returns the mean time to the deadlines of a namespace, in milliseconds; 0 if there are none or the mean is past. O(1).
+// Average returns the mean time to the deadlines of a namespace, in milliseconds; 0 if there are none or the mean is
+// past. O(1).
 func (d *Deadlines) Average(ns uint32, now int64) int64 {
 	sp := (*d.spaces.Load())[ns]
 	if sp == nil {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// blockStore holds deadlines and keys in a few large chunks without pointers, so that the garbage collector does not mark
-// them one by one. A block is addressed by a ref:
+// blockStore holds deadlines and keys in a few large chunks without pointers, so that the garbage collector does not
+// mark them one by one. A block is addressed by a ref:
 //
 //	+--------------------+---------+------------------+---------+
 //	| deadline, 8 bytes  | n, 1 B  | key, n bytes     | padding |
 //	+--------------------+---------+------------------+---------+
 //
-// Blocks are multiples of unit bytes. A freed block goes to the list of its size and is reused for the same size only; the
-// waste of varying key lengths is bounded by the peak of each length and released when the shard is empty. Keys longer than
-// maxInline are ordinary strings in longKeys: their n is longKey and no key bytes follow.
+// Blocks are multiples of unit bytes. A freed block goes to the list of its size and is reused for the same size only;
+// the waste of varying key lengths is bounded by the peak of each length and released when the shard is empty. Keys
+// longer than maxInline are ordinary strings in longKeys: their n is longKey and no key bytes follow.
 type blockStore struct {
 	chunks   [][]byte
 	unused   ref              // First never used address.

@@ -111,7 +111,8 @@ func (c *dueCursor) next() (e Entry, q *Queue, ok bool) {
 	return e, q, true
 }
 
-// nextBatch appends the next entries of one queue and one namespace, at most most and at most the queue's batch, and returns their queue.
+// nextBatch appends the next entries of one queue and one namespace, at most most and at most the queue's batch, and
+// returns their queue.
 func (c *dueCursor) nextBatch(dst []Entry, most int) ([]Entry, *Queue) {
 	e, q, ok := c.next()
 	if !ok {

@@ -189,8 +189,8 @@ func (s *shard) subLocked(ms int64) {
 	s.sum.hi -= uint64(ms>>63) + borrow
 }
 
-// appendFrom appends entries to batch, in order from the given item on, until it is full or they are later than until. It
-// returns the item to continue from, and whether there may be more.
+// appendFrom appends entries to batch, in order from the given item on, until it is full or they are later than until.
+// It returns the item to continue from, and whether there may be more.
 func (s *shard) appendFrom(ns uint32, from item, until int64, batch []Entry) (_ []Entry, next item, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

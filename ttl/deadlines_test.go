@@ -335,7 +335,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// BenchmarkDeadlineBytes measures memory, as the metric B/key. Deadlines come in ascending order (one TTL for all) or at random.
+// BenchmarkDeadlineBytes measures memory, as the metric B/key. Deadlines come in ascending order (one TTL for all) or
+// at random.
 func BenchmarkDeadlineBytes(b *testing.B) {
 	const keys = 1_000_000
 	for _, order := range []string{"ascending", "random"} {

@@ -15,8 +15,8 @@ func (d *Deadlines) Next() (ms int64, ok bool) {
 	return ms, ok
 }
 
-// Due appends to dst up to max entries whose deadline is not after now, the earliest first. The order of equal deadlines is
-// arbitrary. The entries are not removed.
+// Due appends to dst up to max entries whose deadline is not after now, the earliest first. The order of equal
+// deadlines is arbitrary. The entries are not removed.
 func (d *Deadlines) Due(now int64, max int, dst []Entry) []Entry {
 	c := newDueCursor(now, []Queue{{Deadlines: d}})
 	for ; max > 0; max-- {

@@ -115,9 +115,9 @@ func (w *blockWriter) flush() error {
 // Read returns the entries of the file TTL in dir and the mark up to which they are complete. It checks the whole file
 // before it returns anything, and allocates in proportion to the file's size, whatever the file says.
 //
-// The error is [io/fs.ErrNotExist] if there is no file, [ErrVersion] or [ErrForeign] if its format or store is another, a
-// [*CorruptError] if it is damaged, and any other if it could not be read. I8: in each case the caller reads the deadlines
-// from the log instead.
+// The error is [io/fs.ErrNotExist] if there is no file, [ErrVersion] or [ErrForeign] if its format or store is another,
+// a [*CorruptError] if it is damaged, and any other if it could not be read. I8: in each case the caller reads the
+// deadlines from the log instead.
 func Read(fsys vfs.FS, dir string, storeID [16]byte) (upTo Mark, entries []Entry, err error) {
 	name := filepath.Join(dir, FileName)
 	f, err := fsys.Open(name, vfs.ReadOnly)
@@ -200,8 +200,8 @@ func (r *reader) block(dst []Entry, seed uint32, offset int64) (_ []Entry, n int
 	if err != nil {
 		return dst, 0, err
 	}
-	// The length has no checksum of its own: a wrong length reads wrong bytes, at most the rest of the file, and fails their
-	// checksum.
+	// The length has no checksum of its own: a wrong length reads wrong bytes, at most the rest of the file, and fails
+	// their checksum.
 	length, sum := int64(binary.LittleEndian.Uint32(head)), binary.LittleEndian.Uint32(head[4:])
 	if length == 0 {
 		return dst, 0, r.corrupt(offset, "empty block")

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/crc32"
 )
 
-// The checkpoint is a header and blocks, back to back to the end of the file. Integers are little-endian, checksums CRC-32 with
-// the IEEE polynomial.
+// The checkpoint is a header and blocks, back to back to the end of the file. Integers are little-endian, checksums
+// CRC-32 with the IEEE polynomial.
 //
 //	header, 80 bytes
 //	+--------+---------+----------+----------+----------+----------+
@@ -45,8 +45,8 @@ import (
 //	0          8           12       16
 //
 // A block's checksum covers the header's checksum, the block's offset in the file (8 bytes), the length field and the
-// entries, in this order: a block of another store, of an earlier checkpoint or from elsewhere in the file never passes.
-// No block is empty, so zeros never pass as one.
+// entries, in this order: a block of another store, of an earlier checkpoint or from elsewhere in the file never
+// passes. No block is empty, so zeros never pass as one.
 const (
 	magic   = "STAVETTL"
 	version = 2
@@ -65,7 +65,8 @@ var ErrVersion = errors.New("unknown version of the TTL file")
 // ErrForeign means that the file belongs to another store.
 var ErrForeign = errors.New("TTL file of another store")
 
-// CorruptError reports where a TTL file is damaged. I7: damage is an error with file and offset. The log has the deadlines.
+// CorruptError reports where a TTL file is damaged. I7: damage is an error with file and offset. The log has the
+// deadlines.
 type CorruptError struct {
 	File   string
 	Offset int64  // Of the header or block that is damaged, in bytes.
@@ -77,7 +78,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.Reason)
 }
 
-// Mark identifies the state of the log that a checkpoint describes. The owner of a log knows whether it has been in that state.
+// Mark identifies the state of the log that a checkpoint describes. The owner of a log knows whether it has been in
+// that state.
 type Mark struct {
 	Opening  uint64 // The writer that gave the sequence.
 	Sequence uint64 // Of the newest record.
@@ -163,7 +165,8 @@ func appendEntry(b []byte, e Entry) []byte {
 	return append(b, e.Key...)
 }
 
-// decodeEntries appends the entries of a block whose checksum is right. ok is false if they do not end where the block ends.
+// decodeEntries appends the entries of a block whose checksum is right. ok is false if they do not end where the block
+// ends.
 func decodeEntries(dst []Entry, block []byte) (_ []Entry, ok bool) {
 	text := string(block) // One copy, of which all keys are parts.
 	for at := 0; at < len(block); {

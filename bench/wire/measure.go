@@ -194,8 +194,8 @@ func readSample(out string) (one sample, err error) {
 	return one, nil
 }
 
-// queueScript is what the script of a queue does to take a job and to give it back: a move between lists, the job's hash, and the way
-// back, so that the queue stays as long as it is.
+// queueScript is what the script of a queue does to take a job and to give it back: a move between lists, the job's
+// hash, and the way back, so that the queue stays as long as it is.
 const queueScript = `local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
 if not id then return nil end
 redis.call('HSET', ARGV[1] .. id, 'processedOn', ARGV[2])

@@ -40,8 +40,9 @@ const (
 // ErrUnknown means that a file is none that this package knows.
 var ErrUnknown = errors.New("neither a segment, a hint, a MANIFEST nor an INDEX")
 
-// File calls visit for all that the file holds, in order. It ends with the first error of visit, the context's, ErrUnknown, or
-// the file system's; damage is no error. At the end of a file in which it has met something of a newer version it returns bitcask.ErrVersion.
+// File calls visit for all that the file holds, in order. It ends with the first error of visit, the context's,
+// ErrUnknown, or the file system's; damage is no error. At the end of a file in which it has met something of a newer
+// version it returns bitcask.ErrVersion.
 func File(ctx context.Context, path string, visit func(Item) error) (err error) {
 	f, err := vfs.OS().Open(path, vfs.ReadOnly)
 	if err != nil {
@@ -105,7 +106,8 @@ func (d *dumper) later(at, n int64, reason string) error {
 	return d.item(Item{Offset: at, Bytes: n, What: Newer, Text: reason})
 }
 
-// otherVersion passes on a file that is made again where it has another version or other flags: an older one is no matter.
+// otherVersion passes on a file that is made again where it has another version or other flags: an older one is no
+// matter.
 func (d *dumper) otherVersion(head []byte) error {
 	kind := formats[string(head[:8])]
 	version, flags := int(binary.LittleEndian.Uint16(head[8:])), binary.LittleEndian.Uint16(head[10:])

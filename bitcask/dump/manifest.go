@@ -13,7 +13,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// maxManifest bounds the memory for a MANIFEST or the contents of an INDEX, in bytes. The store takes none that is longer.
+// maxManifest bounds the memory for a MANIFEST or the contents of an INDEX, in bytes. The store takes none that is
+// longer.
 const maxManifest = 64 << 20
 
 // manifest walks the edits. After one that does not verify it looks for the next that does.
@@ -68,8 +69,8 @@ func (d *dumper) manifest() error {
 	return nil
 }
 
-// within reports whether an edit of a length that is searched for may stand at a place. Without a bound a long manifest of
-// lengths that are wrong would take hours.
+// within reports whether an edit of a length that is searched for may stand at a place. Without a bound a long manifest
+// of lengths that are wrong would take hours.
 func within(b []byte, pos int) bool {
 	const longest = 64 << 10
 	return len(b)-pos >= manifest.EditHeaderSize && binary.LittleEndian.Uint32(b[pos+4:]) <= longest

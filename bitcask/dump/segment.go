@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// segment walks a data file. Store and id, without which no checksum can be verified, are those of the header, or, if that is
-// damaged, of the MANIFEST next to it and of the file's name.
+// segment walks a data file. Store and id, without which no checksum can be verified, are those of the header, or, if
+// that is damaged, of the MANIFEST next to it and of the file's name.
 func (d *dumper) segment(id uint32) error {
 	head, err := d.read(0, format.SegmentHeaderSize)
 	if err != nil {
@@ -117,8 +117,8 @@ func (d *dumper) frame(raw []byte, h *format.FrameHeader, seed format.ChecksumSe
 	return err
 }
 
-// rest shows what verifies of a commit from a record on that does not. The sequence numbers of records after a lost one are not
-// known, unless they carry their own.
+// rest shows what verifies of a commit from a record on that does not. The sequence numbers of records after a lost one
+// are not known, unless they carry their own.
 func (d *dumper) rest(raw []byte, h *format.FrameHeader, seed format.ChecksumSeed, at int64, from int, reason string) error {
 	lost := from
 	flush := func(to int) error {
@@ -162,8 +162,8 @@ func (d *dumper) rest(raw []byte, h *format.FrameHeader, seed format.ChecksumSee
 	return flush(len(raw))
 }
 
-// bad shows a place where no commit verifies: what verifies of one whose header does, the zeros that a writer has reserved, or bytes
-// up to the next header. It returns io.EOF where nothing follows.
+// bad shows a place where no commit verifies: what verifies of one whose header does, the zeros that a writer has
+// reserved, or bytes up to the next header. It returns io.EOF where nothing follows.
 func (d *dumper) bad(fr *segment.Frames, why error) error {
 	at := fr.Pos
 	b, err := fr.Window(format.FrameHeaderSize)

@@ -18,7 +18,8 @@ type FormatVersion struct {
 	Derived bool // the file is made again from the log whenever it is not good
 }
 
-// formats are the kinds of files by their magic, with the versions that this program writes. A test compares them with a new store.
+// formats are the kinds of files by their magic, with the versions that this program writes. A test compares them with
+// a new store.
 var formats = map[string]FormatVersion{
 	"STAVESEG": {Kind: "segment", Current: 1},
 	"STAVEMAN": {Kind: "MANIFEST", Current: 1},

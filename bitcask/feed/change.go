@@ -14,10 +14,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A Change is one thing that a commit has done. Which members have a meaning depends on Op and Type. Slices are valid as long as the commit.
+// A Change is one thing that a commit has done. Which members have a meaning depends on Op and Type. Slices are valid
+// as long as the commit.
 //
-// Changes state what holds afterwards and not how it came about: applying one twice, or all from an earlier commit on, ends in the same
-// content. A change of another type than its key had replaces what the key had.
+// Changes state what holds afterwards and not how it came about: applying one twice, or all from an earlier commit on,
+// ends in the same content. A change of another type than its key had replaces what the key had.
 type Change struct {
 	Op        ChangeOp
 	Namespace int

@@ -1,13 +1,15 @@
-// Package feed reads the commits of a store's directory one after another, as what they change: for a program that keeps something else in
-// step with the store, in another process. bitcask.OpenFeed opens a [Feed], whose Next returns each [Commit] once, with its changes in order.
+// Package feed reads the commits of a store's directory one after another, as what they change: for a program that
+// keeps something else in step with the store, in another process. bitcask.OpenFeed opens a [Feed], whose Next returns
+// each [Commit] once, with its changes in order.
 //
-// A commit is returned once it is known to be on the disk, so none is ever taken back: not by a power cut, and not by a writer whose write
-// has failed half way. What is on the disk is said by later commits, by the manifest after a pause, and by Close. So a commit comes when a
-// sync has followed, and with it another commit or a pause (bitcask.Options.SyncEvery each). The end of the log of a writer that was killed
-// comes when the next one has opened the store and written something, or closed it.
+// A commit is returned once it is known to be on the disk, so none is ever taken back: not by a power cut, and not by a
+// writer whose write has failed half way. What is on the disk is said by later commits, by the manifest after a pause,
+// and by Close. So a commit comes when a sync has followed, and with it another commit or a pause
+// (bitcask.Options.SyncEvery each). The end of the log of a writer that was killed comes when the next one has opened
+// the store and written something, or closed it.
 //
-// A feed takes no lock and changes no byte, and the writer does not know of it. Merges remove commits: a feed that begins before what is left
-// is refused. docs/FOLLOW.md says what a program does then.
+// A feed takes no lock and changes no byte, and the writer does not know of it. Merges remove commits: a feed that
+// begins before what is left is refused. docs/FOLLOW.md says what a program does then.
 package feed
 
 import (
@@ -26,8 +28,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A Feed reads the commits of one directory. A followlog.Reader reads ahead; what it has found is read a second time, once it is known to be
-// on the disk.
+// A Feed reads the commits of one directory. A followlog.Reader reads ahead; what it has found is read a second time,
+// once it is known to be on the disk.
 //
 // A Feed is for one goroutine.
 type Feed struct {
@@ -64,12 +66,13 @@ type run struct {
 type Source struct {
 	Held *vfs.Held // of Dir; Close closes it
 	Dir  string
-	// Spaces opens the store for reading and returns which namespaces have a space of another number, and the sequence number of the record
-	// that says so; 0: there is none.
+	// Spaces opens the store for reading and returns which namespaces have a space of another number, and the sequence
+	// number of the record that says so; 0: there is none.
 	Spaces func(context.Context) (moved map[uint32]uint32, newest uint64, err error)
 }
 
-// A MissingCommitsError says that the log does not have all commits after a sequence number any more: merges have removed the rest.
+// A MissingCommitsError says that the log does not have all commits after a sequence number any more: merges have
+// removed the rest.
 type MissingCommitsError struct {
 	After uint64 // the one that was asked for
 	From  uint64 // all commits after this one are there
@@ -79,7 +82,8 @@ func (e *MissingCommitsError) Error() string {
 	return fmt.Sprintf("the log has no longer every commit after sequence %d: merges have removed some. It has those after %d", e.After, e.From)
 }
 
-// A FutureError says that the log ends before the sequence number after which a feed was to begin: it is another store, or an older copy.
+// A FutureError says that the log ends before the sequence number after which a feed was to begin: it is another store,
+// or an older copy.
 type FutureError struct {
 	After uint64 // the one that was asked for
 	End   uint64 // of the log
@@ -94,8 +98,8 @@ const ahead = 4 << 20
 
 var errAhead = errors.New("enough was read ahead")
 
-// Open begins to read after a sequence number, or, if newest is not 0, so many commits before the end of the log. Programs call
-// bitcask.OpenFeed, which says more.
+// Open begins to read after a sequence number, or, if newest is not 0, so many commits before the end of the log.
+// Programs call bitcask.OpenFeed, which says more.
 func Open(ctx context.Context, src Source, after uint64, newest int) (f *Feed, err error) {
 	f = &Feed{src: src, last: after}
 	if newest > 0 {
@@ -125,10 +129,10 @@ func (f *Feed) stop() error {
 	return errors.Join(errs...)
 }
 
-// Next returns the next commit that is known to be on the disk, or io.EOF if there is none so far; it may be called again then. The commit is
-// valid until the next call. Other errors: *MissingCommitsError, if merges were faster; *FutureError, or
-// bitcask.ErrReplaced, if an older copy of the store is there now; *bitcask.CorruptError; bitcask.ErrVersion; those of the
-// file system and the context.
+// Next returns the next commit that is known to be on the disk, or io.EOF if there is none so far; it may be called
+// again then. The commit is valid until the next call. Other errors: *MissingCommitsError, if merges were
+// faster; *FutureError, or bitcask.ErrReplaced, if an older copy of the store is there now; *bitcask.CorruptError;
+// bitcask.ErrVersion; those of the file system and the context.
 func (f *Feed) Next(ctx context.Context) (*Commit, error) {
 	damaged := time.Time{}
 	for {
@@ -141,7 +145,8 @@ func (f *Feed) Next(ctx context.Context) (*Commit, error) {
 		if f.ready() {
 			continue
 		}
-		// This is the end of the log, unless it is a damaged place. A writer alongside may be copying a commit to a place after which others stand already.
+		// This is the end of the log, unless it is a damaged place. A writer alongside may be copying a commit to a
+		// place after which others stand already.
 		err := f.judgeEnd()
 		switch {
 		case err == nil:
@@ -286,7 +291,8 @@ func (f *Feed) lookOnce(ctx context.Context) error {
 	case err != nil && err != errAhead:
 		return err
 	}
-	// If the manifest still says that the writer has closed the store, what was just read is of that writer, or of one before it.
+	// If the manifest still says that the writer has closed the store, what was just read is of that writer, or of one
+	// before it.
 	if _, err := f.r.Refresh(); errors.Is(err, followlog.ErrRewritten) {
 		return f.restart(ctx, false)
 	} else if err != nil {
@@ -317,7 +323,8 @@ func (f *Feed) readAhead(*format.FrameHeader, []format.Entry) error {
 	return nil
 }
 
-// continues makes sure that what was returned is still in the log, as a manifest that was just read has it: nobody has put an older copy there.
+// continues makes sure that what was returned is still in the log, as a manifest that was just read has it: nobody has
+// put an older copy there.
 func (f *Feed) continues(now *manifest.Manifest) error {
 	before := f.man
 	f.man = now
@@ -334,7 +341,8 @@ func (f *Feed) continues(now *manifest.Manifest) error {
 	return nil
 }
 
-// overGap goes on where commits were missing: once more from the beginning, for they may have been about to be written, and then no more.
+// overGap goes on where commits were missing: once more from the beginning, for they may have been about to be written,
+// and then no more.
 func (f *Feed) overGap(ctx context.Context) error {
 	r := f.r
 	if r.Frames != nil && !r.Frames.HasFooter {

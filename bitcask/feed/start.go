@@ -15,13 +15,14 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Where a feed begins. What merges have written has no order of commits any more, so a feed reads the segments that commits were appended
-// to, the originals. Their sequence numbers follow each other without a gap: going back from the unsealed segments, the one before has the
-// number before. Where there is none a merge has taken it, and the feed cannot begin before.
+// Where a feed begins. What merges have written has no order of commits any more, so a feed reads the segments that
+// commits were appended to, the originals. Their sequence numbers follow each other without a gap: going back from the
+// unsealed segments, the one before has the number before. Where there is none a merge has taken it, and the feed
+// cannot begin before.
 //
-// Which namespace a space belongs to is said by the newest record about that, which no merge drops. If it is not newer than the place where
-// the feed begins, that is the answer. Otherwise the one before is searched in the originals, and if these do not reach back to it, or to
-// the beginning of the log, the answer is lost.
+// Which namespace a space belongs to is said by the newest record about that, which no merge drops. If it is not newer
+// than the place where the feed begins, that is the answer. Otherwise the one before is searched in the originals, and
+// if these do not reach back to it, or to the beginning of the log, the answer is lost.
 
 // restart has the reader begin after f.last. The namespaces at that place are known, but for the first time.
 func (f *Feed) restart(ctx context.Context, first bool) error {
@@ -37,7 +38,8 @@ func (f *Feed) restart(ctx context.Context, first bool) error {
 			return errors.Join(err, man.Close())
 		}
 		f.begun = f.begun && first // the log may have been exchanged for one that ends before
-		// A segment that the manifest has listed is gone when a merge has just removed it: then there is a newer manifest.
+		// A segment that the manifest has listed is gone when a merge has just removed it: then there is a newer
+		// manifest.
 		if err = f.begin(ctx, man, first); !failure.IsNotExist(err) || time.Since(begin) > followlog.Patience {
 			return err
 		}
@@ -180,7 +182,8 @@ func (f *Feed) firstOfLast(ctx context.Context, commits int) (last []uint64, err
 	}
 }
 
-// findSpaces finds out which namespace each space belongs to after f.last, which is in an original or before its first record.
+// findSpaces finds out which namespace each space belongs to after f.last, which is in an original or before its first
+// record.
 func (f *Feed) findSpaces(ctx context.Context, c originals) error {
 	moved, newest, err := f.src.Spaces(ctx)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/stavedb/stave/merge"
 )
 
-// written makes a store of segments that a merge has written, and of the log after them, and returns the sequence numbers of its keys.
+// written makes a store of segments that a merge has written, and of the log after them, and returns the sequence
+// numbers of its keys.
 func written(t *testing.T, mem *vfs.Mem) map[string]uint64 {
 	t.Helper()
 	must(t, mem.MkdirAll("d"))
@@ -44,8 +45,8 @@ func written(t *testing.T, mem *vfs.Mem) map[string]uint64 {
 	return keys
 }
 
-// What a hole may have made stale was written before the record after it, wherever in its segment the hole is: no record that is
-// older than the lost ones is left out, and none that is newer is suspected.
+// What a hole may have made stale was written before the record after it, wherever in its segment the hole is: no
+// record that is older than the lost ones is left out, and none that is newer is suspected.
 func TestBeforeAHole(t *testing.T) {
 	whole := vfs.NewMem()
 	keys := written(t, whole)

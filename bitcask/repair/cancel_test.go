@@ -36,7 +36,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// damaged makes a store of many segments of which one is damaged: one bit, or many bytes, and then another one is missing.
+// damaged makes a store of many segments of which one is damaged: one bit, or many bytes, and then another one is
+// missing.
 func damaged(t *testing.T, missing bool) *vfs.Mem {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -66,8 +67,8 @@ func damaged(t *testing.T, missing bool) *vfs.Mem {
 	return mem
 }
 
-// A salvage that is cancelled, at whatever step, ends with the context's error; it has changed nothing of the damaged store, left no
-// file open, and another one begun anew finds what it would have found.
+// A salvage that is cancelled, at whatever step, ends with the context's error; it has changed nothing of the damaged
+// store, left no file open, and another one begun anew finds what it would have found.
 func TestSalvageCancelled(t *testing.T) {
 	store := damaged(t, true)
 	before, err := crash.ReadState(store, "d")
@@ -110,8 +111,8 @@ func TestSalvageCancelled(t *testing.T) {
 	}
 }
 
-// Opening and checking end with the context too, at whatever step. What a check has reported by then is what the whole one reports
-// first.
+// Opening and checking end with the context too, at whatever step. What a check has reported by then is what the whole
+// one reports first.
 func TestCheckCancelled(t *testing.T) {
 	store := damaged(t, false)
 	open := func(mem *vfs.Mem, until context.Context) (*bitcask.Store, error) {

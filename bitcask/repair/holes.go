@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// The contents of a hole were written before the next good record of its segment. Segments are read ahead of the copying, so the bound
-// comes from the source, not from the record copied next.
+// The contents of a hole were written before the next good record of its segment. Segments are read ahead of the
+// copying, so the bound comes from the source, not from the record copied next.
 
 // hole is a loss of unknown content.
 type hole struct {
@@ -49,8 +49,8 @@ func (v *salvager) bounded(src *segmentSource) func() ([]format.Entry, error) {
 	}
 }
 
-// boundRest bounds the holes with no good record after them: by what is known of the end of their segment, by the first record of the
-// log after it, or by all that was copied.
+// boundRest bounds the holes with no good record after them: by what is known of the end of their segment, by the first
+// record of the log after it, or by all that was copied.
 func (v *salvager) boundRest() {
 	for _, h := range v.unnamed {
 		if h.Before > 0 {

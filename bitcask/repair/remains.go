@@ -15,9 +15,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Salvaging what openings have truncated (remains.go). It was written after everything that the log had at the time of the
-// cut, and before everything that it has had since, though the log has given the same sequence numbers again. So everything
-// newer than a cut is moved up in the new store by as many numbers as the remains take.
+// Salvaging what openings have truncated (remains.go). It was written after everything that the log had at the time of
+// the cut, and before everything that it has had since, though the log has given the same sequence numbers again. So
+// everything newer than a cut is moved up in the new store by as many numbers as the remains take.
 
 // cut is one file of remains. Its header does not identify it: two cuts in a row at one place may state the same.
 type cut struct {
@@ -67,8 +67,8 @@ func (v *salvager) openRemains() error {
 	return nil
 }
 
-// checkCut makes sure that remains are of this store and of the place that their name says, and finds how many sequence numbers
-// they take. It closes those that are not.
+// checkCut makes sure that remains are of this store and of the place that their name says, and finds how many sequence
+// numbers they take. It closes those that are not.
 func (v *salvager) checkCut(c *cut, id uint32, offset int64) (err error) {
 	sg := c.src.sg
 	defer func() {

@@ -43,8 +43,8 @@ type Lost struct {
 	Element   string `json:"element,omitempty"`
 	Stale     bool   `json:"stale,omitempty"`
 
-	// Above all that stood there: the next good record of its segment, or whatever else is known. Without a name, anything
-	// written before it may be stale.
+	// Above all that stood there: the next good record of its segment, or whatever else is known. Without a name,
+	// anything written before it may be stale.
 	Before uint64 `json:"before_sequence,omitempty"`
 }
 
@@ -80,10 +80,9 @@ type Result struct {
 }
 
 // Salvage makes a new store in out from what can be read of the one in dir. It ignores locks:
-// nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty, ErrNotFound if there is no segment
-// in dir, ErrVersion, or the file system's; a loss is no error. o is for the new store; only its
-// SegmentSize and Logger count. When ctx ends, so does Salvage, with its error; out is then no store to be used, and to be deleted, as
-// after any other error.
+// nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty, ErrNotFound if there is no segment in dir, ErrVersion,
+// or the file system's; a loss is no error. o is for the new store; only its SegmentSize and Logger count. When ctx
+// ends, so does Salvage, with its error; out is then no store to be used, and to be deleted, as after any other error.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
 	options, err := o.WithDefaults()
 	if err != nil {
@@ -227,9 +226,9 @@ func (v *salvager) list() (ids []uint32, err error) {
 	return ids, nil
 }
 
-// holdsCommits reports whether a segment that the manifest does not list is more than what an interrupted rotation or merge
-// left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if something that is
-// listed is missing.
+// holdsCommits reports whether a segment that the manifest does not list is more than what an interrupted rotation or
+// merge left: the manifest has lost an edit then. The output of a merge, whose records are copies, counts only if
+// something that is listed is missing.
 func (v *salvager) holdsCommits(id uint32) (held bool, err error) {
 	missing := slices.ContainsFunc(v.man.Listed(), func(id uint32) bool { return !slices.Contains(v.names, format.DataName(id)) })
 	lostEdit := len(v.man.Rest) > 0 || id >= v.man.NextID
@@ -300,8 +299,9 @@ func readStore(f vfs.File, name string) (store [16]byte, err error) {
 	return store, nil
 }
 
-// storeOf is the id of the store that made a segment. Without a manifest the segment's header says so: a copy has segments of
-// two stores or more. One whose header does not verify counts as of the same store as the segment before it.
+// storeOf is the id of the store that made a segment. Without a manifest the segment's header says so: a copy has
+// segments of two stores or more. One whose header does not verify counts as of the same store as the segment before
+// it.
 func (v *salvager) storeOf(id uint32, f vfs.File) ([16]byte, error) {
 	store, err := readStore(f, format.DataName(id))
 	if errors.Is(err, failure.ErrVersion) {

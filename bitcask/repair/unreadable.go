@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// unreadable is a file of a disk that fails in places. What cannot be read is zeros, which verify as nothing, and is remembered: so the rest of
-// the file can be salvaged, by the same rules as around any other damage.
+// unreadable is a file of a disk that fails in places. What cannot be read is zeros, which verify as nothing, and is
+// remembered: so the rest of the file can be salvaged, by the same rules as around any other damage.
 type unreadable struct {
 	vfs.File
 	ctx   context.Context

@@ -23,7 +23,8 @@ func (f *badFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// TestUnreadableBlocks: all but the blocks that fail is read, they are zeros and remembered once, and the end of the file is where it was.
+// TestUnreadableBlocks: all but the blocks that fail is read, they are zeros and remembered once, and the end of the
+// file is where it was.
 func TestUnreadableBlocks(t *testing.T) {
 	inner, err := vfs.NewMem().Open("f", vfs.Create)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestSalvageUnreadable: of a file that cannot be read at all, and of one whose hint cannot be read either, the loss is named, and all other files
-// are salvaged. A read that fails once costs nothing.
+// TestSalvageUnreadable: of a file that cannot be read at all, and of one whose hint cannot be read either, the loss is
+// named, and all other files are salvaged. A read that fails once costs nothing.
 func TestSalvageUnreadable(t *testing.T) {
 	const n = 120
 	for name, c := range map[string]struct {

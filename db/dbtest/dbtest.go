@@ -5,9 +5,9 @@
 //		...
 //	}
 //
-// The store is empty, held in memory and the test's own, so tests that use it may run in parallel. At the end of the test it is
-// checked ([db.Store.Check]) and closed, and fails the test if it is not sound: after a transaction or an iterator that has not ended,
-// a write that the store has refused, a broken promise of the format.
+// The store is empty, held in memory and the test's own, so tests that use it may run in parallel. At the end of the
+// test it is checked ([db.Store.Check]) and closed, and fails the test if it is not sound: after a transaction or an
+// iterator that has not ended, a write that the store has refused, a broken promise of the format.
 package dbtest
 
 import (
@@ -30,12 +30,12 @@ type settings struct {
 // WithOptions opens the store with these options. Default: those of package db.
 func WithOptions(o db.Options) Option { return func(s *settings) { s.options = o } }
 
-// InDirectory has the store in a directory that the test alone has ([testing.T.TempDir]), with the files and the syncs of a store in
-// use: for tests that close it and open it again, and for benchmarks. Stats says where it is.
+// InDirectory has the store in a directory that the test alone has ([testing.T.TempDir]), with the files and the syncs
+// of a store in use: for tests that close it and open it again, and for benchmarks. Stats says where it is.
 func InDirectory() Option { return func(s *settings) { s.directory = true } }
 
-// New makes an empty store for a test, a benchmark or a fuzz target. It is checked and closed by t.Cleanup; a test may close it
-// itself, and then it is not checked. If the store cannot be made the test ends at once.
+// New makes an empty store for a test, a benchmark or a fuzz target. It is checked and closed by t.Cleanup; a test may
+// close it itself, and then it is not checked. If the store cannot be made the test ends at once.
 //
 // Cleanups run last in, first out: what a test registers after New may still use the store.
 func New(t testing.TB, options ...Option) *db.Store {

@@ -1,7 +1,7 @@
 // Cache is an HTTP server that keeps answers of a slow backend for a while.
 //
-// An answer is a key with a time to live, so nobody has to clean up, and it outlives a restart of the server. Many requests for one
-// page that is not there ask the backend once.
+// An answer is a key with a time to live, so nobody has to clean up, and it outlives a restart of the server. Many
+// requests for one page that is not there ask the backend once.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Embedded is a program that carries its data with it: a store that go:embed has put into the binary, opened for reading.
+// Embedded is a program that carries its data with it: a store that go:embed has put into the binary, opened for
+// reading.
 //
 // The store is made by gen.go, on whatever machine: go generate ./examples/embedded.
 package main

@@ -1,7 +1,7 @@
 // Events is a log of what happened to orders: appended to, read by ranges of time, and followed.
 //
-// Entries of a stream are in the order of their ids, which begin with a time, so a range of time is a range of ids. A reader that
-// remembers the last id it has dealt with goes on from there, after a restart as well.
+// Entries of a stream are in the order of their ids, which begin with a time, so a range of time is a range of ids. A
+// reader that remembers the last id it has dealt with goes on from there, after a restart as well.
 package main
 
 import (

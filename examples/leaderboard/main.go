@@ -1,6 +1,7 @@
 // Leaderboard keeps the points of players and shows who leads, who is near a player, and a player's rank.
 //
-// All of it is one sorted set. Ranks and ranges cost O(log n), so a board of a million players is as quick as one of ten.
+// All of it is one sorted set. Ranks and ranges cost O(log n), so a board of a million players is as quick as one of
+// ten.
 package main
 
 import (

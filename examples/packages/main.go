@@ -1,10 +1,11 @@
-// Packages loads the package database of a Debian system into a store and asks it questions: a small program that uses every
-// data type of Stave through the embedded API.
+// Packages loads the package database of a Debian system into a store and asks it questions: a small program that uses
+// every data type of Stave through the embedded API.
 //
 //	go run ./examples/packages -section admin -needs zlib1g -rank bash
 //
-// store.go stores a package in one commit, and answers questions as of one moment; the tour below loads, opens again, merges,
-// checks and deletes. After each step the tests work out from the file alone, with plain Go, what should be stored, and compare.
+// store.go stores a package in one commit, and answers questions as of one moment; the tour below loads, opens again,
+// merges, checks and deletes. After each step the tests work out from the file alone, with plain Go, what should be
+// stored, and compare.
 package main
 
 import (
@@ -162,8 +163,8 @@ func (t *tour) reopen(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the three largest packages, the first of the section and the first that depends on the one asked for, all
-// in one commit. The package whose rank is asked for stays.
+// remove deletes the three largest packages, the first of the section and the first that depends on the one asked for,
+// all in one commit. The package whose rank is asked for stays.
 func (t *tour) remove(context.Context) error {
 	fmt.Fprintln(t.out, "\n-- delete packages")
 	return t.store.Update(func(tx *db.Tx) error {

@@ -43,7 +43,8 @@ func TestInstalled(t *testing.T) {
 	}
 }
 
-// TestSample takes the whole tour through the sample. The clock is synctest's, so nobody waits for the summary to expire.
+// TestSample takes the whole tour through the sample. The clock is synctest's, so nobody waits for the summary to
+// expire.
 func TestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

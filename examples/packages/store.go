@@ -34,8 +34,8 @@ type Package struct {
 	Needs  []string          // the names of the packages that it depends on, sorted
 }
 
-// parseStatus reads a dpkg status file and returns the installed packages in the order of the file. A paragraph of the file
-// describes one package and looks like the header of a mail.
+// parseStatus reads a dpkg status file and returns the installed packages in the order of the file. A paragraph of the
+// file describes one package and looks like the header of a mail.
 func parseStatus(r io.Reader) (packages []Package, err error) {
 	seen := make(map[string]bool)
 	paragraphs := textproto.NewReader(bufio.NewReader(r))

@@ -1,7 +1,8 @@
 // Queue is a work queue whose jobs survive a crash of their worker.
 //
-// A worker moves a job from the list of waiting jobs to its own list in one commit, and deletes it when the work is done. A
-// job of a worker that died is still in that worker's list, and recover puts it back. So each job is done at least once.
+// A worker moves a job from the list of waiting jobs to its own list in one commit, and deletes it when the work is
+// done. A job of a worker that died is still in that worker's list, and recover puts it back. So each job is done at
+// least once.
 package main
 
 import (

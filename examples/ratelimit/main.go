@@ -1,8 +1,8 @@
 // Ratelimit lets each client make so many calls in any stretch of time, and no more.
 //
 // The moments of a client's calls are the scores of a sorted set. Moments before the window are removed, the rest is
-// counted, and the call added, in one commit of one key: two calls at once cannot both be the last that is allowed. The set
-// expires when the client has been quiet for a window.
+// counted, and the call added, in one commit of one key: two calls at once cannot both be the last that is allowed. The
+// set expires when the client has been quiet for a window.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package backoff spaces the retries of background work that fails: no loop may retry at full rate, nor write a line to the
-// log each time. A [Backoff] starts no goroutine and never sleeps: its owner asks whether a retry is due.
+// Package backoff spaces the retries of background work that fails: no loop may retry at full rate, nor write a line to
+// the log each time. A [Backoff] starts no goroutine and never sleeps: its owner asks whether a retry is due.
 package backoff
 
 import "time"
@@ -17,8 +17,9 @@ func (b *Backoff) Due() bool { return b.wait == 0 || !time.Now().Before(b.next) 
 // Failing reports whether the last attempt failed.
 func (b *Backoff) Failing() bool { return b.wait > 0 }
 
-// Failed records a failure: the next attempt is due after the shortest time, the one after that after twice the time, and so on
-// up to the longest. It reports whether the failure differs from the last one, which is worth a line in the log.
+// Failed records a failure: the next attempt is due after the shortest time, the one after that after twice the time,
+// and so on up to the longest. It reports whether the failure differs from the last one, which is worth a line in the
+// log.
 func (b *Backoff) Failed(shortest, longest time.Duration, err error) (news bool) {
 	b.wait = min(max(2*b.wait, shortest), longest)
 	b.next = time.Now().Add(b.wait)

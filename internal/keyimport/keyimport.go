@@ -1,9 +1,9 @@
-// Package keyimport stores the keys that an import reads, whatever the format of its source: in batches, each of them one commit,
-// and a large collection in pieces. A source only decodes: it makes an [Item] of each key.
+// Package keyimport stores the keys that an import reads, whatever the format of its source: in batches, each of them
+// one commit, and a large collection in pieces. A source only decodes: it makes an [Item] of each key.
 //
-// A key replaces what the store had under its name, and is stored whole or not at all. One that the store refuses is rolled back alone,
-// and the source decides whether the import goes on; a store that takes nothing ends it. An import that is killed
-// in the middle of a large collection leaves a part of it, without its deadline.
+// A key replaces what the store had under its name, and is stored whole or not at all. One that the store refuses is
+// rolled back alone, and the source decides whether the import goes on; a store that takes nothing ends it. An import
+// that is killed in the middle of a large collection leaves a part of it, without its deadline.
 package keyimport
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/stavedb/stave/internal/rdb"
 )
 
-// A batch of items becomes one commit. It ends at whichever limit comes first; a collection beyond largeBytes takes several
-// commits of its own.
+// A batch of items becomes one commit. It ends at whichever limit comes first; a collection beyond largeBytes takes
+// several commits of its own.
 const (
 	batchItems = 1000
 	batchBytes = 4 << 20
 	largeBytes = 16 << 20
 )
 
-// An Item is a key to be stored, or a piece of one whose value is large, or a library of functions, whose text is its value. Its Offset
-// is its place in the source: a byte, or a line.
+// An Item is a key to be stored, or a piece of one whose value is large, or a library of functions, whose text is its
+// value. Its Offset is its place in the source: a byte, or a line.
 type Item struct {
 	rdb.Entry
 	Library bool
@@ -35,12 +35,13 @@ func (it *Item) expired(now int64) bool { return it.Deadline != 0 && it.Deadline
 
 // Options are a source's part of an import.
 type Options struct {
-	// Refused is called with an item that is not stored, after all items before it have been, and why. If it returns nil, the item is
-	// skipped; otherwise the import ends with what it returns.
+	// Refused is called with an item that is not stored, after all items before it have been, and why. If it returns
+	// nil, the item is skipped; otherwise the import ends with what it returns.
 	Refused func(it *Item, reason error) error
 	// Failed words why a store takes nothing: err is of the commit of these items.
 	Failed func(items []Item, err error) error
-	// Library stores a library, after all items before it. Its error refuses the library. Default: it is stored as it is.
+	// Library stores a library, after all items before it. Its error refuses the library. Default: it is stored as it
+	// is.
 	Library func(name, text string) error
 }
 
@@ -52,7 +53,8 @@ type Result struct {
 	Skipped   int64 // items that Refused let pass
 }
 
-// An Importer stores items. Those that were added and not yet flushed are not in the store. It is not safe for concurrent use.
+// An Importer stores items. Those that were added and not yet flushed are not in the store. It is not safe for
+// concurrent use.
 type Importer struct {
 	target *db.Store
 	o      Options
@@ -123,8 +125,8 @@ func (im *Importer) refused(it *Item, reason error) error {
 	return nil
 }
 
-// Flush commits the items added so far. Of a large value whose last piece has not been added nothing stays. If a commit fails, Refused is
-// not asked: the items after it would fare no better.
+// Flush commits the items added so far. Of a large value whose last piece has not been added nothing stays. If a commit
+// fails, Refused is not asked: the items after it would fare no better.
 func (im *Importer) Flush() error {
 	if err := im.drop(); err != nil {
 		return err
@@ -177,8 +179,8 @@ func (im *Importer) commit(batch []Item) (stored int, refused, err error) {
 	return stored, refused, err
 }
 
-// addPiece stores a piece of a large value in a commit of its own. If one is refused, or cannot be committed, those before it are deleted
-// again; what the key held before is gone.
+// addPiece stores a piece of a large value in a commit of its own. If one is refused, or cannot be committed, those
+// before it are deleted again; what the key held before is gone.
 func (im *Importer) addPiece(it *Item) error {
 	if it.First {
 		if err := im.Flush(); err != nil {

@@ -86,7 +86,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestLargeValue: a collection beyond the limit of a commit takes several, and is whole; one that comes in a piece waits for its batch.
+// TestLargeValue: a collection beyond the limit of a commit takes several, and is whole; one that comes in a piece
+// waits for its batch.
 func TestLargeValue(t *testing.T) {
 	s := dbtest.New(t)
 	im := importer(t, s)
@@ -115,7 +116,8 @@ func TestLargeValue(t *testing.T) {
 	}
 }
 
-// TestRefused: what the store refuses is rolled back alone; an error of Refused ends the import, and what came before is stored.
+// TestRefused: what the store refuses is rolled back alone; an error of Refused ends the import, and what came before
+// is stored.
 func TestRefused(t *testing.T) {
 	s := dbtest.New(t)
 	stop := errors.New("stop")

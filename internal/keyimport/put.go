@@ -20,8 +20,8 @@ func use(tx *db.Tx, database uint64) (*db.Tx, error) {
 	return tx, nil
 }
 
-// put stores an item. The first piece of a key deletes what the key held; the last one completes it. A deadline that has passed, and a
-// collection of nothing, mean no key.
+// put stores an item. The first piece of a key deletes what the key held; the last one completes it. A deadline that
+// has passed, and a collection of nothing, mean no key.
 func put(tx *db.Tx, e *Item, now int64) error {
 	if e.Library {
 		return tx.PutLibrary(string(e.Name), string(e.Value.Elements[0]))

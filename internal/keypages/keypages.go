@@ -1,5 +1,5 @@
-// Package keypages visits the keys of a store for an export: namespace by namespace and in pages, each of which is read at one
-// moment.
+// Package keypages visits the keys of a store for an export: namespace by namespace and in pages, each of which is read
+// at one moment.
 package keypages
 
 import (
@@ -17,8 +17,8 @@ type Options struct {
 	Namespaces []int
 	// Match is a glob pattern for keys. Default: every key.
 	Match string
-	// Sort puts the keys of a namespace in order, for which all their names are held in memory. Default: the order of the
-	// store's hash, and memory for one page of names.
+	// Sort puts the keys of a namespace in order, for which all their names are held in memory. Default: the order of
+	// the store's hash, and memory for one page of names.
 	Sort bool
 	// Begin is called before the first page of each namespace. Default: nothing.
 	Begin func(store *db.Store) error
@@ -34,7 +34,8 @@ type Key struct {
 	Deadline int64 // in Unix milliseconds; 0: none
 }
 
-// Visit calls visit for each key, with the transaction that it is to be read in. An error of visit, and the context's, ends it.
+// Visit calls visit for each key, with the transaction that it is to be read in. An error of visit, and the context's,
+// ends it.
 func Visit(ctx context.Context, store *db.Store, o Options, visit func(*db.Tx, Key) error) error {
 	if o.Namespaces == nil {
 		o.Namespaces = used(store)
@@ -59,8 +60,8 @@ func Visit(ctx context.Context, store *db.Store, o Options, visit func(*db.Tx, K
 // A Library is a library of functions, which belongs to no namespace.
 type Library struct{ Name, Text string }
 
-// Libraries lists those that belong to an export, in order of their names: all if every key is, since a choice of keys is none of
-// libraries. The error is db.ErrLibrary for those that damage has left incomplete; the others are listed.
+// Libraries lists those that belong to an export, in order of their names: all if every key is, since a choice of keys
+// is none of libraries. The error is db.ErrLibrary for those that damage has left incomplete; the others are listed.
 func (o Options) Libraries(store *db.Store) (list []Library, broken error) {
 	if o.Namespaces != nil || o.Match != "" {
 		return nil, nil

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The arithmetic of INCRBYFLOAT and HINCRBYFLOAT is that of C's long double on x86: 64 bits of mantissa, rounded to nearest,
-// ties to even, with a decimal form of 17 digits after the point. Doubles would give other digits than Redis: 0.1 + 0.2 is
-// 0.3 here.
+// The arithmetic of INCRBYFLOAT and HINCRBYFLOAT is that of C's long double on x86: 64 bits of mantissa, rounded to
+// nearest, ties to even, with a decimal form of 17 digits after the point. Doubles would give other digits than
+// Redis: 0.1 + 0.2 is 0.3 here.
 const (
 	extendedPrecision = 64     // bits of mantissa
 	extendedMax       = 16384  // a finite number is below 2^extendedMax
@@ -19,8 +19,8 @@ const (
 	maxDecimal = 5000
 )
 
-// ParseExtended parses a long double as Redis reads the increment of INCRBYFLOAT: a text that strtold takes whole, except
-// leading spaces, NaN, and numbers that overflow or underflow to 0. Infinity is a number.
+// ParseExtended parses a long double as Redis reads the increment of INCRBYFLOAT: a text that strtold takes whole,
+// except leading spaces, NaN, and numbers that overflow or underflow to 0. Infinity is a number.
 func ParseExtended[T string | []byte](text T) (*big.Float, bool) {
 	if len(text) == 0 || len(text) > maxExtended {
 		return nil, false

@@ -16,8 +16,8 @@ import (
 // maxInt is the length of the longest int64 in decimal, its sign included.
 const maxInt = 20
 
-// ParseInt parses a decimal int64 as strictly as Redis: an optional minus sign and digits without a leading zero; no plus
-// sign, no spaces, no "-0".
+// ParseInt parses a decimal int64 as strictly as Redis: an optional minus sign and digits without a leading zero; no
+// plus sign, no spaces, no "-0".
 func ParseInt[T string | []byte](text T) (n int64, ok bool) {
 	if len(text) == 0 || len(text) > maxInt {
 		return 0, false
@@ -46,15 +46,15 @@ func ParseInt[T string | []byte](text T) (n int64, ok bool) {
 	return int64(u), u <= math.MaxInt64
 }
 
-// ParseFloat parses a finite or infinite double the way Redis reads a score or an increment: what C's strtod takes, except
-// that spaces, NaN and numbers too large or too small for a double are refused.
+// ParseFloat parses a finite or infinite double the way Redis reads a score or an increment: what C's strtod takes,
+// except that spaces, NaN and numbers too large or too small for a double are refused.
 func ParseFloat[T string | []byte](text T) (f float64, ok bool) {
 	f, ranged, ok := strtod(string(text))
 	return f, ok && ranged
 }
 
-// ParseBound parses an end of a score range, which Redis reads with a bare strtod: leading spaces are skipped, the empty
-// text is 0, and a number beyond the doubles is infinite or 0. NaN is refused.
+// ParseBound parses an end of a score range, which Redis reads with a bare strtod: leading spaces are skipped, the
+// empty text is 0, and a number beyond the doubles is infinite or 0. NaN is refused.
 func ParseBound[T string | []byte](text T) (f float64, ok bool) {
 	if len(text) == 0 {
 		return 0, true
@@ -64,8 +64,8 @@ func ParseBound[T string | []byte](text T) (f float64, ok bool) {
 }
 
 // strtod parses a text that C's function of that name takes whole, except NaN. Go's syntax differs in two ways: it has
-// underscores, which are refused here, and a hexadecimal number needs an exponent, which is added. Both know infinity as
-// "inf" and "infinity" only. ranged is false if the number does not fit a double.
+// underscores, which are refused here, and a hexadecimal number needs an exponent, which is added. Both know infinity
+// as "inf" and "infinity" only. ranged is false if the number does not fit a double.
 func strtod(text string) (f float64, ranged, ok bool) {
 	if text == "" || len(text) > maxFloat || strings.IndexByte(text, '_') >= 0 {
 		return 0, false, false
@@ -84,8 +84,8 @@ func strtod(text string) (f float64, ranged, ok bool) {
 	return f, f != 0 || isZero(text), true
 }
 
-// maxFloat bounds the text of a float, in bytes. Redis has such a bound for long doubles only, and a larger one; it keeps
-// a hostile argument of 512 MB from being parsed.
+// maxFloat bounds the text of a float, in bytes. Redis has such a bound for long doubles only, and a larger one; it
+// keeps a hostile argument of 512 MB from being parsed.
 const maxFloat = 64 << 10
 
 func isHex(text string) bool {
@@ -108,8 +108,8 @@ func isZero(text string) bool {
 	return !strings.ContainsAny(text, "123456789abcdefABCDEF")
 }
 
-// ParseWeight parses a double the way Redis reads what SORT compares: leading spaces are skipped, the empty text is 0, a NUL
-// ends it, and NaN and numbers too large or too small for a double are refused.
+// ParseWeight parses a double the way Redis reads what SORT compares: leading spaces are skipped, the empty text is 0,
+// a NUL ends it, and NaN and numbers too large or too small for a double are refused.
 func ParseWeight[T string | []byte](text T) (f float64, ok bool) {
 	s, _, _ := strings.Cut(string(text), "\x00")
 	if s == "" {

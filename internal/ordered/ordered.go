@@ -1,5 +1,6 @@
-// Package ordered has the order-preserving encoding of numbers: it turns float64 scores and int64 list indexes into uint64
-// values, and these into 16 hex digits, such that the numbers, the unsigned integers and the text all sort the same way.
+// Package ordered has the order-preserving encoding of numbers: it turns float64 scores and int64 list indexes into
+// uint64 values, and these into 16 hex digits, such that the numbers, the unsigned integers and the text all sort the
+// same way.
 //
 // Names of sorted set and list records carry numbers in this form, so that a plain byte comparison of two names
 // is a comparison of the numbers in them. The functions are pure and safe for concurrent use.
@@ -57,8 +58,8 @@ func AppendHex(dst []byte, u uint64) []byte {
 	return append(dst, text[:]...)
 }
 
-// ParseHex is the inverse of [AppendHex]. It accepts exactly what AppendHex writes: 16 digits, no upper case, no sign, no
-// prefix, because a second spelling of a number would be a second name for one record.
+// ParseHex is the inverse of [AppendHex]. It accepts exactly what AppendHex writes: 16 digits, no upper case, no sign,
+// no prefix, because a second spelling of a number would be a second name for one record.
 func ParseHex(text []byte) (u uint64, ok bool) {
 	if len(text) != HexLen {
 		return 0, false

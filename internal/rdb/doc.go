@@ -1,12 +1,13 @@
-// Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version of
-// the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server reads, and
-// that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings, lists, sets, hashes,
-// sorted sets and streams up to version 12, those of the days of ziplists among them. Streams with groups and modules' types are refused.
+// Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version
+// of the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server
+// reads, and that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings,
+// lists, sets, hashes, sorted sets and streams up to version 12, those of the days of ziplists among them. Streams with
+// groups and modules' types are refused.
 //
 // The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
 //
-// A payload is not trusted. Lengths are checked against the rest of the payload, counts are not believed at all, and the
-// length of decompressed strings is bounded. All functions are pure.
+// A payload is not trusted. Lengths are checked against the rest of the payload, counts are not believed at all, and
+// the length of decompressed strings is bounded. All functions are pure.
 package rdb
 
 import (
@@ -15,15 +16,16 @@ import (
 	"hash/crc64"
 )
 
-// Version is the version of the format that is written, Newest the latest that is read, and that of hashes with deadlines.
+// Version is the version of the format that is written, Newest the latest that is read, and that of hashes with
+// deadlines.
 const (
 	Version = 10
 	Newest  = 12
 )
 
 var (
-	// ErrPayload says that the version is too new or that the checksum does not fit: the payload was not made by DUMP, or
-	// did not arrive whole.
+	// ErrPayload says that the version is too new or that the checksum does not fit: the payload was not made by DUMP,
+	// or did not arrive whole.
 	ErrPayload = errors.New("rdb: payload version or checksum are wrong")
 	// ErrFormat says that the payload holds no value, or one of a type that is not read.
 	ErrFormat = errors.New("rdb: bad data format")

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// An RDB file is "REDIS", four digits of its version, and then items, each begun by one byte: a type, which is followed by a key
-// and its value, or an opcode. From version 5 on the opcode of the end is followed by the checksum of all bytes before; 0 says
-// that there is none.
+// An RDB file is "REDIS", four digits of its version, and then items, each begun by one byte: a type, which is followed
+// by a key and its value, or an opcode. From version 5 on the opcode of the end is followed by the checksum of all
+// bytes before; 0 says that there is none.
 
 const (
 	opSlot         = 244 // of a cluster: its number, how many keys, how many with deadlines
@@ -72,11 +72,11 @@ var (
 	ErrChecksum = errors.New("rdb: the checksum of the file is wrong")
 )
 
-// FileReader reads a file from its beginning to its end. It holds little more than a piece of one value, and one string in
-// the two forms of LZF, however long the file is and whatever it says.
+// FileReader reads a file from its beginning to its end. It holds little more than a piece of one value, and one string
+// in the two forms of LZF, however long the file is and whatever it says.
 type FileReader struct {
-	// Library, if it is set, gets the text of each library of functions, and where it begins in the file; its error ends Visit, which
-	// returns it. Libraries are left out otherwise.
+	// Library, if it is set, gets the text of each library of functions, and where it begins in the file; its error
+	// ends Visit, which returns it. Libraries are left out otherwise.
 	Library func(text []byte, offset int64) error
 
 	r       reader
@@ -107,8 +107,8 @@ func (f *FileReader) Offset() int64 { return f.src.at(&f.r) }
 // Rest reads what comes after the end of the file.
 func (f *FileReader) Rest() io.Reader { return f.src.remains(&f.r) }
 
-// Visit calls visit for each key in order, and more than once in a row for one whose value is large, until it returns an
-// error. It returns that one, or a *FileError.
+// Visit calls visit for each key in order, and more than once in a row for one whose value is large, until it returns
+// an error. It returns that one, or a *FileError.
 func (f *FileReader) Visit(visit func(*Entry) error) error {
 	sink := &pieceSink{f: f, visit: visit}
 	f.r.piece = sink

@@ -17,7 +17,8 @@ const (
 	elementBytes = 24      // what a slice takes besides its bytes
 )
 
-// file is what comes after the rest of a reader. It reads into a new buffer each time, so that what was taken stays as it is.
+// file is what comes after the rest of a reader. It reads into a new buffer each time, so that what was taken stays as
+// it is.
 type file struct {
 	in     io.Reader
 	buf    []byte // its end is the reader's rest
@@ -58,8 +59,8 @@ func (s *file) read(r *reader, n uint64) bool {
 	return true
 }
 
-// fill returns a buffer that begins with rest and has n bytes or more. A long string is read in parts, and put together when all of them
-// are there.
+// fill returns a buffer that begins with rest and has n bytes or more. A long string is read in parts, and put together
+// when all of them are there.
 func (s *file) fill(rest []byte, n int) (buf []byte, got int, err error) {
 	if n <= longBytes {
 		buf = make([]byte, max(n, chunkBytes))

@@ -7,14 +7,16 @@ import (
 	"io"
 )
 
-// The versions of files that can be written: up to 8 sorted sets have their scores as text, and no Redis writes more than the newest one.
+// The versions of files that can be written: up to 8 sorted sets have their scores as text, and no Redis writes more
+// than the newest one.
 const (
 	OldestFile = 9
 	NewestFile = Newest
 )
 
-// timedVersion is the first version that has deadlines of fields, countedVersion that of streams that know what was deleted and how
-// many entries were ever added, and LibraryVersion that of libraries of functions: an older Redis loads no file with one.
+// timedVersion is the first version that has deadlines of fields, countedVersion that of streams that know what was
+// deleted and how many entries were ever added, and LibraryVersion that of libraries of functions: an older Redis loads
+// no file with one.
 const (
 	timedVersion   = 12
 	countedVersion = 10
@@ -24,8 +26,9 @@ const (
 // spillBytes are gathered for one write.
 const spillBytes = 64 << 10
 
-// FileWriter writes a file. Its methods are called in the order of the file: Aux, Library, Database, keys, End. A key is one of the Begin methods and
-// the parts of its value, as for a Writer. After a write has failed nothing more is written, and End, or Err, returns the error.
+// FileWriter writes a file. Its methods are called in the order of the file: Aux, Library, Database, keys, End. A key
+// is one of the Begin methods and the parts of its value, as for a Writer. After a write has failed nothing more is
+// written, and End, or Err, returns the error.
 type FileWriter struct {
 	w       Writer
 	out     io.Writer
@@ -164,7 +167,8 @@ func (w *StreamWriter) Take() []byte {
 	return nodes
 }
 
-// about writes what is known of the stream. An older form has no more than the number of entries, the last id and the groups, without how much they have read.
+// about writes what is known of the stream. An older form has no more than the number of entries, the last id and the
+// groups, without how much they have read.
 func (w *StreamWriter) about(out *Writer, s Stream, counted bool) {
 	numbers := []uint64{uint64(w.total), s.Last.Ms, s.Last.Seq}
 	if counted {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// opcodeFunction2 precedes the text of a library of functions, opcodeFunction that of the release candidates of Redis 7.0.
+// opcodeFunction2 precedes the text of a library of functions, opcodeFunction that of the release candidates of
+// Redis 7.0.
 const (
 	opcodeFunction2 = 245
 	opcodeFunction  = 246

@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/rdb"
 )
 
-// TestFunctions: a payload of redis-server 7.0 is read, ours is the same where nothing is compressed, and bad ones are told apart.
+// TestFunctions: a payload of redis-server 7.0 is read, ours is the same where nothing is compressed, and bad ones are
+// told apart.
 func TestFunctions(t *testing.T) {
 	empty, err := hex.DecodeString("0a005d9b5c400f7fa2da") // of FUNCTION DUMP of a redis-server 7.0 without libraries
 	if err != nil {
@@ -38,7 +39,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// FuzzFunctions: any payload with a right checksum is libraries, which are written and read again as they are, or an error.
+// FuzzFunctions: any payload with a right checksum is libraries, which are written and read again as they are, or an
+// error.
 func FuzzFunctions(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\xf5\x01a\xf5\x02bc"))

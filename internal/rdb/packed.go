@@ -10,8 +10,8 @@ import (
 
 const packEnd = 0xff
 
-// listpack reads a header of six bytes (all bytes, elements), and the elements: an encoding, the data, and the length of
-// both once more, by which a listpack is walked backwards.
+// listpack reads a header of six bytes (all bytes, elements), and the elements: an encoding, the data, and the length
+// of both once more, by which a listpack is walked backwards.
 func (r *reader) listpack() {
 	r.header(6)
 	for !r.failed {
@@ -43,8 +43,8 @@ func (r *reader) header(n uint64) {
 	}
 }
 
-// backLength is how many bytes it takes to write the length of an element, seven bits in each. The limits are Redis's: from
-// the second on they are one less than what would fit.
+// backLength is how many bytes it takes to write the length of an element, seven bits in each. The limits are Redis's:
+// from the second on they are one less than what would fit.
 func backLength(n uint64) uint64 {
 	switch {
 	case n <= 1<<7-1:
@@ -137,8 +137,8 @@ func (r *reader) ziplistElement(b byte) []byte {
 	return nil
 }
 
-// zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how many
-// bytes are unused after the value, the value, and those bytes.
+// zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how
+// many bytes are unused after the value, the value, and those bytes.
 func (r *reader) zipmap() {
 	r.byte()
 	for !r.failed {

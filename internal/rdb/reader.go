@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/internal/number"
 )
 
-// Decode reads a payload. It fails with ErrPayload or ErrFormat. As in Redis a collection without elements is bad data, and
-// so is one that has a member or a field twice.
+// Decode reads a payload. It fails with ErrPayload or ErrFormat. As in Redis a collection without elements is bad data,
+// and so is one that has a member or a field twice.
 func Decode(payload []byte) (Value, error) {
 	body, err := open(payload)
 	if err != nil {

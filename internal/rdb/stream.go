@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A stream is nodes, each the id of its first entry and a listpack, and then what is known of the stream. In the listpack ids
-// are differences to the node's, and entries with the fields of the first one leave them out.
+// A stream is nodes, each the id of its first entry and a listpack, and then what is known of the stream. In the
+// listpack ids are differences to the node's, and entries with the fields of the first one leave them out.
 
 // StreamID is the id of an entry.
 type StreamID struct{ Ms, Seq uint64 }

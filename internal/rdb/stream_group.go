@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Each group is its name and where it is, then what is pending, in order of id, and then its consumers, each with the ids of what is
-// pending for it.
+// Each group is its name and where it is, then what is pending, in order of id, and then its consumers, each with the
+// ids of what is pending for it.
 
 // StreamGroup is a consumer group of a stream. What is pending is in order of id.
 type StreamGroup struct {

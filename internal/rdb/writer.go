@@ -74,8 +74,8 @@ func (w *Writer) number(kind Kind, n int) {
 	}
 }
 
-// BeginTimed starts a hash of n fields of which some have deadlines, the first of them being first, in Unix milliseconds. Each
-// field is written as Deadline, name and value.
+// BeginTimed starts a hash of n fields of which some have deadlines, the first of them being first, in Unix
+// milliseconds. Each field is written as Deadline, name and value.
 func (w *Writer) BeginTimed(n int, first int64) {
 	w.buf = append(w.buf[:0], typeTimedHash)
 	w.firstDeadline(n, first)
@@ -87,7 +87,8 @@ func (w *Writer) firstDeadline(n int, first int64) {
 	w.length(uint64(n))
 }
 
-// Deadline writes the deadline of the field that comes next; 0 is none. It is a length: the distance to the first one, plus 1.
+// Deadline writes the deadline of the field that comes next; 0 is none. It is a length: the distance to the first one,
+// plus 1.
 func (w *Writer) Deadline(ms int64) {
 	if ms != 0 {
 		ms -= w.first - 1

@@ -100,9 +100,9 @@ func (p *Parser) Feed(in []byte) {
 	p.buf = append(p.buf, in...)
 }
 
-// reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the length
-// that is announced, or a quarter of it, or a sixteenth and so on, the shortest that holds what has arrived: so the copies that
-// remain are short, and an announcement takes no more than four times what was sent.
+// reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the
+// length that is announced, or a quarter of it, or a sixteenth and so on, the shortest that holds what has arrived: so
+// the copies that remain are short, and an announcement takes no more than four times what was sent.
 func (p *Parser) reserve(n int) {
 	need, room := len(p.buf)+n, p.pos+p.bulk+2
 	if p.count == 0 || p.bulk < keepBuffer || need <= cap(p.buf) || room <= cap(p.buf) {
@@ -151,8 +151,9 @@ func (p *Parser) compact() {
 	}
 }
 
-// Next returns the next whole command, or nil when that needs more bytes. The arguments are valid until the next call of
-// Feed, the slice of them until the next call of Next. After an error every call returns the same error: the stream has no known boundary any more.
+// Next returns the next whole command, or nil when that needs more bytes. The arguments are valid until the next call
+// of Feed, the slice of them until the next call of Next. After an error every call returns the same error: the stream
+// has no known boundary any more.
 func (p *Parser) Next() ([][]byte, error) {
 	for p.err == nil {
 		if p.count == 0 {
@@ -265,8 +266,9 @@ func (p *Parser) header() bool {
 	return true
 }
 
-// arguments reads "$length" and bytes until the command is complete. Bytes that are only announced get no memory, and of
-// many arguments that have arrived no more is kept than their bytes: an empty one has six, and its span would take 16.
+// arguments reads "$length" and bytes until the command is complete. Bytes that are only announced get no memory, and
+// of many arguments that have arrived no more is kept than their bytes: an empty one has six, and its span would
+// take 16.
 func (p *Parser) arguments() bool {
 	for p.count > 0 {
 		if p.bulk < 0 && !p.length() || len(p.buf)-p.pos < p.bulk+2 {
@@ -324,7 +326,8 @@ func (p *Parser) command() [][]byte {
 	return p.args
 }
 
-// found returns the arguments of a command of which no list has been kept. It reads the lengths again, which have been proved.
+// found returns the arguments of a command of which no list has been kept. It reads the lengths again, which have been
+// proved.
 func (p *Parser) found() [][]byte {
 	p.args = make([][]byte, 0, p.total)
 	at := p.start + bytes.IndexByte(p.buf[p.start:], '\r') + 2

@@ -142,8 +142,8 @@ func TestParserAllocatesWhatArrives(t *testing.T) {
 	}
 }
 
-// TestParserGrowsByWhatArrives sends a large argument in pieces: the parser holds at most four times what has arrived, in the
-// end little more than that, and the copies made by growing are short.
+// TestParserGrowsByWhatArrives sends a large argument in pieces: the parser holds at most four times what has arrived,
+// in the end little more than that, and the copies made by growing are short.
 func TestParserGrowsByWhatArrives(t *testing.T) {
 	const size = 8<<20 + 12345
 	for _, piece := range []int{16 << 10, 100_000} {
@@ -385,8 +385,8 @@ func TestParserManyArguments(t *testing.T) {
 	}
 }
 
-// TestUnfinishedCommandTakesItsBytes: what has arrived of a command of a million empty arguments takes little more memory than its
-// bytes, and Held knows it.
+// TestUnfinishedCommandTakesItsBytes: what has arrived of a command of a million empty arguments takes little more
+// memory than its bytes, and Held knows it.
 func TestUnfinishedCommandTakesItsBytes(t *testing.T) {
 	const n = 1_000_000
 	piece := []byte(strings.Repeat("$0\r\n\r\n", 2500))

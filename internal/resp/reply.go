@@ -54,7 +54,8 @@ func (r Reply) Err() error {
 	return ServerError(r.Text)
 }
 
-// String returns the scalar value of the reply as text: the text itself, or the number in decimal. Aggregates and nulls give "".
+// String returns the scalar value of the reply as text: the text itself, or the number in decimal. Aggregates and nulls
+// give "".
 func (r Reply) String() string {
 	switch r.Kind {
 	case Integer:
@@ -90,7 +91,8 @@ const (
 	MaxReplyItems = 1 << 30   // items of one aggregate; memory grows with the items received
 )
 
-// ErrProtocol is wrapped by every error that means the peer did not speak the protocol. The connection is of no use after it.
+// ErrProtocol is wrapped by every error that means the peer did not speak the protocol. The connection is of no use
+// after it.
 var ErrProtocol = errors.New("resp: protocol error")
 
 func protocolErrorf(format string, args ...any) error {
@@ -121,8 +123,8 @@ func (d *Decoder) Read() (Reply, error) {
 // Buffered returns how many bytes have arrived and not been decoded: 0 means the next Read may have to wait.
 func (d *Decoder) Buffered() int { return d.r.Buffered() }
 
-// Decode decodes the first reply in b and returns what follows it. It is for replies that are complete in memory; a reply
-// that is cut short is io.ErrUnexpectedEOF, and no bytes at all is io.EOF.
+// Decode decodes the first reply in b and returns what follows it. It is for replies that are complete in memory; a
+// reply that is cut short is io.ErrUnexpectedEOF, and no bytes at all is io.EOF.
 func Decode(b []byte) (r Reply, rest []byte, err error) {
 	src := bytes.NewReader(b)
 	d := Decoder{r: bufio.NewReaderSize(src, 512)}

@@ -6,7 +6,8 @@ import (
 )
 
 // Writer appends replies to a buffer. Types that RESP2 does not have are written the way Redis writes them to a RESP2
-// client: maps, sets and pushes as arrays, doubles and big numbers as bulk strings, booleans as 0 and 1, every null as the bulk null.
+// client: maps, sets and pushes as arrays, doubles and big numbers as bulk strings, booleans as 0 and 1, every null as
+// the bulk null.
 //
 // The zero Writer speaks RESP2.
 type Writer struct {
@@ -24,8 +25,8 @@ type Writer struct {
 }
 
 // SetLimit makes the writer drop every bulk string that would take it beyond n bytes, 0 meaning no limit, and clears
-// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply. Only with a limit does a
-// writer ask its Budget: what is written without one is a reply that must not be given up.
+// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply. Only with a limit
+// does a writer ask its Budget: what is written without one is a reply that must not be given up.
 func (w *Writer) SetLimit(n int) { w.limit, w.exceeded, w.parts.short = n, false, false }
 
 // Exceeded reports whether something was dropped since SetLimit.
@@ -54,8 +55,8 @@ func (w *Writer) Version() int {
 	return 2
 }
 
-// Bytes returns the bytes that have been written and not discarded; of a writer with a Budget the first part of them. It is
-// valid until the next call.
+// Bytes returns the bytes that have been written and not discarded; of a writer with a Budget the first part of them.
+// It is valid until the next call.
 func (w *Writer) Bytes() []byte {
 	if len(w.parts.list) > 0 {
 		return w.parts.list[0][w.sent:]
@@ -69,7 +70,8 @@ func (w *Writer) Len() int { return w.parts.length + len(w.buf) - w.sent }
 // Held returns the memory of the writer's buffers in bytes.
 func (w *Writer) Held() int { return w.parts.held + cap(w.buf) + cap(w.own) }
 
-// Waiting returns how many bytes wait in the writer's own buffer, and the number and memory of larger ones that it has for long replies.
+// Waiting returns how many bytes wait in the writer's own buffer, and the number and memory of larger ones that it has
+// for long replies.
 func (w *Writer) Waiting() (buffered, parts, partBytes int) {
 	parts, partBytes = len(w.parts.list), w.parts.held
 	if cap(w.buf) > keepReplies {
@@ -81,8 +83,8 @@ func (w *Writer) Waiting() (buffered, parts, partBytes int) {
 	return buffered, parts, partBytes
 }
 
-// Discard drops the first n bytes: they have been sent. It moves the rest only when that is no more than the dropped part,
-// so that sending a reply in pieces moves each byte once at most.
+// Discard drops the first n bytes: they have been sent. It moves the rest only when that is no more than the dropped
+// part, so that sending a reply in pieces moves each byte once at most.
 func (w *Writer) Discard(n int) {
 	if len(w.parts.list) > 0 {
 		if n = w.discardParts(n); n < 0 {
@@ -111,8 +113,8 @@ func (w *Writer) Discard(n int) {
 	w.sent = 0
 }
 
-// makeRoom makes room for n more bytes, in a shared buffer if they are many. It reports false if the budget is short: then
-// nothing is to be written.
+// makeRoom makes room for n more bytes, in a shared buffer if they are many. It reports false if the budget is short:
+// then nothing is to be written.
 func (w *Writer) makeRoom(n int) bool {
 	need := len(w.buf) + n
 	if need <= cap(w.buf) || need <= keepReplies/4 {
@@ -167,8 +169,8 @@ func (w *Writer) Simple(s string) {
 	w.crlf()
 }
 
-// Error writes an error, code first. Line ends inside it become spaces: an error may quote what a client sent, which must
-// not be able to forge replies.
+// Error writes an error, code first. Line ends inside it become spaces: an error may quote what a client sent, which
+// must not be able to forge replies.
 func (w *Writer) Error(s string) {
 	w.buf = append(w.buf, byte(Error))
 	s = strings.TrimRight(s, "\r\n")
@@ -206,9 +208,9 @@ func (w *Writer) Bulk(b []byte) {
 // bulkHeader is how much room a bulk string's header may need, and its line end with it.
 const bulkHeader = len("$9223372036854775807\r\n\r\n")
 
-// BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is read to
-// where it will be sent from. The length is not known yet: value and header are expected to be as long as the last ones, so
-// that the value is copied once. EndBulk or nothing at all follows.
+// BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is
+// read to where it will be sent from. The length is not known yet: value and header are expected to be as long as the
+// last ones, so that the value is copied once. EndBulk or nothing at all follows.
 func (w *Writer) BeginBulk() []byte {
 	w.expect(w.value + bulkHeader)
 	var room [bulkHeader]byte
@@ -351,7 +353,8 @@ func (w *Writer) EndSet(m Mark, n int) {
 	w.insert(m, Array, n)
 }
 
-// insert puts a header before the elements written since m. Moving the elements once costs less than counting them first.
+// insert puts a header before the elements written since m. Moving the elements once costs less than counting them
+// first.
 func (w *Writer) insert(m Mark, kind Kind, n int) {
 	if w.parts.short {
 		return

@@ -14,10 +14,10 @@ const (
 	maxShared = 2 << 20
 )
 
-// sharedBuffers are the buffers of writers that have been drained, of more than keepReplies bytes: a
-// client that asks for long replies again and again would otherwise cost a new buffer each time. Each pool has those of one class
-// of lengths. Up to PartSize a class is twice as long as the one before, which a writer's allowance covers; then
-// there are 16 classes up to the double, so that a writer has no much longer part than it takes from its budget.
+// sharedBuffers are the buffers of writers that have been drained, of more than keepReplies bytes: a client that asks
+// for long replies again and again would otherwise cost a new buffer each time. Each pool has those of one class of
+// lengths. Up to PartSize a class is twice as long as the one before, which a writer's allowance covers; then there are
+// 16 classes up to the double, so that a writer has no much longer part than it takes from its budget.
 var sharedBuffers [bufferClasses]sync.Pool // of *[]byte
 
 const (

@@ -2,7 +2,8 @@ package resp
 
 import "testing"
 
-// TestBufferClasses: a buffer that is given is as long as those of its pool have to be, and no much longer than what was asked for.
+// TestBufferClasses: a buffer that is given is as long as those of its pool have to be, and no much longer than what
+// was asked for.
 func TestBufferClasses(t *testing.T) {
 	for n := 1; n <= maxShared+PartSize; n += 4093 {
 		class, size := sharedFor(n)

@@ -48,8 +48,8 @@ func TestWriterReusesBuffers(t *testing.T) {
 	}
 }
 
-// TestWriterExpects: values that are as long as the ones before are read to where they are sent from, and cost no new buffers,
-// however many are pipelined; a short one after long ones holds no more of the budget than there is.
+// TestWriterExpects: values that are as long as the ones before are read to where they are sent from, and cost no new
+// buffers, however many are pipelined; a short one after long ones holds no more of the budget than there is.
 func TestWriterExpects(t *testing.T) {
 	for _, length := range []int{4 << 10, 60_000, 125 << 10, 300_000, 1 << 20} {
 		value := bytes.Repeat([]byte("v"), length)

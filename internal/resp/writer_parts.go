@@ -43,7 +43,8 @@ func (b *Budget) HasRoom(n int64) bool {
 	return limit == 0 || taken <= 0 || taken+n <= limit
 }
 
-// take takes n bytes for a writer, and reports whether it may. A writer that is alone always may: its own limit bounds it.
+// take takes n bytes for a writer, and reports whether it may. A writer that is alone always may: its own limit bounds
+// it.
 func (b *Budget) take(w *Writer, n int64) bool {
 	for {
 		limit, taken := b.limit.Load(), b.taken.Load()
@@ -56,8 +57,8 @@ func (b *Budget) take(w *Writer, n int64) bool {
 	}
 }
 
-// parts are what a writer with a budget has besides its buffer: a long reply is not moved when it grows, and its memory goes
-// as it is sent.
+// parts are what a writer with a budget has besides its buffer: a long reply is not moved when it grows, and its memory
+// goes as it is sent.
 type parts struct {
 	budget *Budget
 	list   [][]byte // the oldest first; buf comes after them
@@ -74,8 +75,8 @@ type parts struct {
 // SetBudget makes the writer take memory for long replies from a budget.
 func (w *Writer) SetBudget(b *Budget) { w.parts.budget = b }
 
-// Short reports whether something was dropped since SetLimit because the budget had no room for it. The reply is counted all the
-// same, up to the limit: wanted is about how much of the budget it needs.
+// Short reports whether something was dropped since SetLimit because the budget had no room for it. The reply is
+// counted all the same, up to the limit: wanted is about how much of the budget it needs.
 func (w *Writer) Short() (short bool, wanted int) { return w.parts.short, w.parts.wanted }
 
 // Dropped reports whether something was dropped since SetLimit, because of the limit or of the budget.
@@ -115,7 +116,8 @@ func (w *Writer) Close() {
 	w.giveBack()
 }
 
-// reserve takes what is missing in the budget for more bytes of memory. Without room for them it notes that, and reports false:
+// reserve takes what is missing in the budget for more bytes of memory. Without room for them it notes that, and
+// reports false:
 // unless the writer has no limit.
 func (w *Writer) reserve(more int) bool {
 	missing, ok := w.tryReserve(more)
@@ -126,8 +128,9 @@ func (w *Writer) reserve(more int) bool {
 	return ok
 }
 
-// Ask takes room in the budget for n bytes besides what the writer holds, which a value is read into before it is written: all calls
-// until GiveAsked, or until BeginBulk's value has become the writer's, are about the same bytes. Without room it notes that, and reports false.
+// Ask takes room in the budget for n bytes besides what the writer holds, which a value is read into before it is
+// written: all calls until GiveAsked, or until BeginBulk's value has become the writer's, are about the same bytes.
+// Without room it notes that, and reports false.
 func (w *Writer) Ask(n int) bool {
 	p := &w.parts
 	if p.budget == nil || n <= p.asked {
@@ -225,7 +228,8 @@ func (w *Writer) addPart(size int) {
 	w.buf = b
 }
 
-// discardParts drops n bytes of the parts. It returns how many of them are left to drop from the buffer, -1 if it is not at that.
+// discardParts drops n bytes of the parts. It returns how many of them are left to drop from the buffer, -1 if it is
+// not at that.
 func (w *Writer) discardParts(n int) int {
 	p := &w.parts
 	for len(p.list) > 0 {
@@ -248,8 +252,8 @@ func (w *Writer) discardParts(n int) int {
 	return n
 }
 
-// truncateParts drops the parts after the first n bytes, those of the first part that have been discarded included. It returns
-// how many of them are in the buffer.
+// truncateParts drops the parts after the first n bytes, those of the first part that have been discarded included. It
+// returns how many of them are in the buffer.
 func (w *Writer) truncateParts(n int) int {
 	p := &w.parts
 	for last := len(p.list) - 1; last >= 0 && n <= p.length; last-- {

@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
-// TestWriterParts: whatever is written, given up and sent in pieces, the bytes are those that a single buffer would have had, and
-// the budget has at every moment what the writer holds beyond its allowance, and in the end nothing.
+// TestWriterParts: whatever is written, given up and sent in pieces, the bytes are those that a single buffer would
+// have had, and the budget has at every moment what the writer holds beyond its allowance, and in the end nothing.
 func TestWriterParts(t *testing.T) {
 	r := chance.Rand(t)
 	budget := &resp.Budget{Allowance: 5 << 18}
@@ -77,8 +77,8 @@ func TestWriterParts(t *testing.T) {
 	}
 }
 
-// TestBudget: who finds no room writes nothing more and says how much it needs; who has no limit takes it all the same; whoever
-// waits hears of what is given back.
+// TestBudget: who finds no room writes nothing more and says how much it needs; who has no limit takes it all the same;
+// whoever waits hears of what is given back.
 func TestBudget(t *testing.T) {
 	const mib = 1 << 20
 	budget := &resp.Budget{Allowance: mib}

@@ -1,8 +1,8 @@
-// Package safelog protects the program from a user's log handler. Records are logged wherever something goes wrong, also with
-// locks held: a handler that panics or ends its goroutine must not leave these locked.
+// Package safelog protects the program from a user's log handler. Records are logged wherever something goes wrong,
+// also with locks held: a handler that panics or ends its goroutine must not leave these locked.
 //
-// [New] wraps a logger once; wrapping it again returns the same logger. The wrapper adds no lock: the handler decides how many
-// goroutines may call it at a time, as without it.
+// [New] wraps a logger once; wrapping it again returns the same logger. The wrapper adds no lock: the handler decides
+// how many goroutines may call it at a time, as without it.
 package safelog
 
 import (
@@ -11,8 +11,8 @@ import (
 	"log/slog"
 )
 
-// New returns a logger whose handler runs on a goroutine of its own for each call: if it panics or ends its goroutine, the call
-// fails with an error, and nothing else happens. nil discards everything.
+// New returns a logger whose handler runs on a goroutine of its own for each call: if it panics or ends its goroutine,
+// the call fails with an error, and nothing else happens. nil discards everything.
 func New(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)
@@ -61,7 +61,8 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return next
 }
 
-// isolated runs fn on another goroutine and waits for it. It turns a panic, and the end of the goroutine, into an error.
+// isolated runs fn on another goroutine and waits for it. It turns a panic, and the end of the goroutine, into an
+// error.
 func isolated(fn func() error) error {
 	err := fmt.Errorf("log handler has ended its goroutine")
 	done := make(chan struct{})

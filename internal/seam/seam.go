@@ -1,6 +1,6 @@
-// Package seam is where tests and tools of this module set what no program has a reason to set on a store: the file system
-// below it, and which of its optional files and ways to read it does without. The options of db and of bitcask carry it in
-// a field that is not exported:
+// Package seam is where tests and tools of this module set what no program has a reason to set on a store: the file
+// system below it, and which of its optional files and ways to read it does without. The options of db and of bitcask
+// carry it in a field that is not exported:
 //
 //	store, err := db.Open("d", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()}))
 package seam
@@ -21,22 +21,25 @@ type Options struct {
 	NoHints bool
 	// NoIndex neither reads nor writes the file INDEX: Open replays the log from its beginning. Default: false.
 	NoIndex bool
-	// Copies says whether commits may be copied into the log instead of being written. Default: what the engine does by itself.
+	// Copies says whether commits may be copied into the log instead of being written. Default: what the engine does by
+	// itself.
 	Copies Copies
 	// CopyStep is how many bytes are reserved for copies at a time, in steps of 2 KiB up to 64 KiB; the first ones are
 	// a quarter of it. Default: 64 KiB.
 	CopyStep int64
 	// Load says when the stripes of the INDEX are loaded. Default: LoadUsual.
 	Load Load
-	// ChunkSize, of db alone, is into how many bytes it cuts strings that are longer than eight times as much. A store can be opened with
-	// any; strings that are there stay as they were cut. Default: 8 KiB. Lowest: 16 bytes; highest: 16 MiB.
+	// ChunkSize, of db alone, is into how many bytes it cuts strings that are longer than eight times as much. A store
+	// can be opened with any; strings that are there stay as they were cut. Default: 8 KiB. Lowest: 16 bytes; highest:
+	// 16 MiB.
 	ChunkSize int
 	// YieldEvery is how many steps a long transaction makes before it lets others use its stripes. Default: 512.
 	YieldEvery int
-	// Until ends an opening early, with the error of the context. It has no effect on the open store. Default: nothing does.
+	// Until ends an opening early, with the error of the context. It has no effect on the open store. Default: nothing
+	// does.
 	Until context.Context
-	// Read is told of the bytes that an opening, a check, a backup or a salvage has dealt with since the last call, by several
-	// goroutines at a time. It must not use the store. Default: nobody is told.
+	// Read is told of the bytes that an opening, a check, a backup or a salvage has dealt with since the last call, by
+	// several goroutines at a time. It must not use the store. Default: nobody is told.
 	Read func(bytes int64)
 }
 

@@ -1,14 +1,15 @@
-// Package trig computes sine, cosine and arc sine correctly rounded: the result is the float64 nearest to the exact value,
-// but for one argument in some 10^13 whose exact value is too near to the middle between two. Results are the same on every
-// platform, which those of package math are not.
+// Package trig computes sine, cosine and arc sine correctly rounded: the result is the float64 nearest to the exact
+// value, but for one argument in some 10^13 whose exact value is too near to the middle between two. Results are the
+// same on every platform, which those of package math are not.
 //
-// Distances between places are made of them, and a Redis has those of its C library. Of a million arguments, those of glibc 2.36
-// (x86-64) differ for 600 to 900, always by one unit in the last place, for it is not correctly rounded: its sines may be off by
-// 0.55 of a unit. Those of package math differ for 100,000 sines and 400,000 arc sines.
+// Distances between places are made of them, and a Redis has those of its C library. Of a million arguments, those of
+// glibc 2.36 (x86-64) differ for 600 to 900, always by one unit in the last place, for it is not correctly rounded: its
+// sines may be off by 0.55 of a unit. Those of package math differ for 100,000 sines and 400,000 arc sines.
 //
-// Values are sums of two float64, 106 bits: T. J. Dekker, "A floating-point technique for extending the available precision",
-// Numerische Mathematik 18 (1971), with the algorithms of M. Joldes, J.-M. Muller and V. Popescu, "Tight and rigorous error
-// bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017). The series are those of Taylor.
+// Values are sums of two float64, 106 bits: T. J. Dekker, "A floating-point technique for extending the available
+// precision", Numerische Mathematik 18 (1971), with the algorithms of M. Joldes, J.-M. Muller and V. Popescu, "Tight
+// and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017). The series are
+// those of Taylor.
 package trig
 
 import "math"
@@ -72,8 +73,8 @@ func (x double) root() double {
 	return ordered(s, ((x.hi-p.hi)-p.lo+x.lo)/(2*s))
 }
 
-// precision says how a series is summed: up to which term, and from which term on 53 bits are enough. The sum is off by less
-// than err of it, for arguments up to π/4.
+// precision says how a series is summed: up to which term, and from which term on 53 bits are enough. The sum is off by
+// less than err of it, for arguments up to π/4.
 type precision struct {
 	terms, tail int
 	err         float64
@@ -119,8 +120,8 @@ const (
 	half3 = -0x1.f1976b7ed8fbcp-110
 )
 
-// reduce returns how many quarters of a turn the angle is from the rest, which is at most π/4. Products with up to 2 quarters
-// are exact, and so is the first difference.
+// reduce returns how many quarters of a turn the angle is from the rest, which is at most π/4. Products with up to 2
+// quarters are exact, and so is the first difference.
 func reduce(x float64) (quarters int, rest double) {
 	n := math.Round(x / half1)
 	rest = sum(x-float64(n*half1), -float64(n*half2)).plus(double{hi: -float64(n * half3)})

@@ -18,7 +18,8 @@ import (
 var argumentsFlag = flag.Int("trig.arguments", 10_000, "random arguments that are compared with exact values; with the C library, a hundred times as many")
 
 // arguments are n random ones from -limit to limit, half of them near 0, a quarter near limit, and those that are hard:
-// powers of two, multiples of π/4 with their neighbours, and some whose values lie next to the middle between two float64.
+// powers of two, multiples of π/4 with their neighbours, and some whose values lie next to the middle between two
+// float64.
 func arguments(r *rand.Rand, n int, limit float64) []float64 {
 	list := []float64{0, limit, -limit, 0x1.e0000000001c2p-20, 0x1.8000000000009p-23}
 	for i := range 80 {
@@ -136,7 +137,8 @@ int main(void) {
 }
 `
 
-// TestNearC compares with the C library of this machine, which is what a redis-server uses: results are at most neighbours.
+// TestNearC compares with the C library of this machine, which is what a redis-server uses: results are at most
+// neighbours.
 func TestNearC(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil || testing.Short() {

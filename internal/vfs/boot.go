@@ -1,8 +1,8 @@
 package vfs
 
-// A BootID names one uninterrupted life of the kernel and of the mount that a directory is on. Where two of them are equal
-// and not zero, no power cut and no loss of the mount lies between: everything written is still readable, synced or not,
-// unless a sync has failed. The zero BootID means unknown.
+// A BootID names one uninterrupted life of the kernel and of the mount that a directory is on. Where two of them are
+// equal and not zero, no power cut and no loss of the mount lies between: everything written is still readable, synced
+// or not, unless a sync has failed. The zero BootID means unknown.
 type BootID [16]byte
 
 // Booter is what an [FS] is as well if it knows the [BootID] of a directory.

@@ -11,9 +11,9 @@ import (
 // bootFile holds the kernel's random number of its life.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// BootID implements [Booter]: the kernel's number, the device and the mount. A file system that was detached by force and
-// mounted again has lost its unsynced bytes, though the kernel lives on. Since Linux 6.8 a mount has a number that is never
-// given twice; before that the number of one that is gone may come back.
+// BootID implements [Booter]: the kernel's number, the device and the mount. A file system that was detached by force
+// and mounted again has lost its unsynced bytes, though the kernel lives on. Since Linux 6.8 a mount has a number that
+// is never given twice; before that the number of one that is gone may come back.
 func (o osFS) BootID(dir string) BootID {
 	boot, err := os.ReadFile(bootFile)
 	if err != nil || len(boot) == 0 {

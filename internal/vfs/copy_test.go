@@ -13,7 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// copier makes a file of zeros with a window over all of it, or skips the test where the file system cannot be copied into.
+// copier makes a file of zeros with a window over all of it, or skips the test where the file system cannot be copied
+// into.
 func copier(t *testing.T, fsys vfs.FS, name string, size int) (vfs.File, vfs.Copier) {
 	t.Helper()
 	f := vfstest.Create(t, fsys, name, strings.Repeat("\x00", size))
@@ -86,8 +87,8 @@ func TestCopiesOutsideOfTheWindow(t *testing.T) {
 	})
 }
 
-// What is copied beyond the end of a file that has been truncated is lost, and beyond its last page an error: the reason why a writer must know the
-// length of its file.
+// What is copied beyond the end of a file that has been truncated is lost, and beyond its last page an error: the
+// reason why a writer must know the length of its file.
 func TestCopiesIntoATruncatedFile(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "a")

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Held is a file system that reaches one directory through a handle of it: names directly in the directory, and the directory
-// itself, lead to the directory of [Hold], wherever its path leads later (I9). A directory that was moved is followed, one that
-// took its place is never touched. Names elsewhere are paths as usual; names deeper in the directory are refused
-// ([io/fs.ErrInvalid]): hold their directory.
+// Held is a file system that reaches one directory through a handle of it: names directly in the directory, and the
+// directory itself, lead to the directory of [Hold], wherever its path leads later (I9). A directory that was moved is
+// followed, one that took its place is never touched. Names elsewhere are paths as usual; names deeper in the directory
+// are refused ([io/fs.ErrInvalid]): hold their directory.
 //
 // The methods take the same names as those of any [FS]: paths that begin as the one given to Hold does.
 type Held struct {
@@ -55,8 +55,8 @@ func (u *users) add(one bool) (open bool) {
 	return u.n > 0
 }
 
-// Hold takes a handle of a directory, which must exist. If fsys is a [Held] of the same name, both share the handle: it goes with the
-// last Close. One that is closed stands for its Base.
+// Hold takes a handle of a directory, which must exist. If fsys is a [Held] of the same name, both share the handle: it
+// goes with the last Close. One that is closed stands for its Base.
 func Hold(fsys FS, dir string) (*Held, error) {
 	dir = filepath.Clean(dir)
 	base := fsys
@@ -114,9 +114,9 @@ func (h *Held) LinkTo(oldname string, to *Held, newname string) error {
 	return h.view.LinkTo(oldname, to.view, newname)
 }
 
-// Watch has notify called, by another goroutine, when the system reports that a file in the directory was removed, renamed or
-// replaced. It may be called without a change, and it may never be called: where the system has no reports, or can watch no more
-// files. It must not wait for anything. After stop has returned it is not called.
+// Watch has notify called, by another goroutine, when the system reports that a file in the directory was removed,
+// renamed or replaced. It may be called without a change, and it may never be called: where the system has no reports,
+// or can watch no more files. It must not wait for anything. After stop has returned it is not called.
 func (h *Held) Watch(name string, notify func()) (stop func()) { return h.view.Watch(name, notify) }
 
 // Close releases the handle. A second call returns what the first did.
@@ -131,7 +131,8 @@ func (h *Held) Close() error {
 	return h.err
 }
 
-// Namer is implemented by a [File], and by the result of [FS.Lock], that can compare its name with the file. See [HasName].
+// Namer is implemented by a [File], and by the result of [FS.Lock], that can compare its name with the file. See
+// [HasName].
 type Namer interface {
 	// HasName reports whether name stands for this file now. A missing name is no error.
 	HasName(name string) (bool, error)
@@ -164,7 +165,8 @@ func (u unheld) LinkTo(oldname string, _ FS, newname string) error { return u.Li
 // ErrOtherSystem means that two directories are held by different file systems. [CannotLink] holds for it.
 var ErrOtherSystem = fmt.Errorf("directories of different file systems: %w", errors.ErrUnsupported)
 
-// cutDirectory takes a directory's name away from the front of another one: "" is left of the directory itself. Both are clean.
+// cutDirectory takes a directory's name away from the front of another one: "" is left of the directory itself. Both
+// are clean.
 func cutDirectory(dir, name string) (rest string, within bool) {
 	if name == dir {
 		return "", true

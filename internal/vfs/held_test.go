@@ -41,7 +41,8 @@ func wantNames(t *testing.T, fsys vfs.FS, dir string, want ...string) {
 	}
 }
 
-// Every operation on a directory that was moved, and in whose place there is another one, is about the one that was moved.
+// Every operation on a directory that was moved, and in whose place there is another one, is about the one that was
+// moved.
 func TestHeldDirectoryIsFollowed(t *testing.T) {
 	eachHeld(t, func(t *testing.T, fsys vfs.FS, held *vfs.Held, dir string) {
 		in := func(name string) string { return filepath.Join(dir, name) }

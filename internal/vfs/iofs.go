@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// FromFS is a file system for reading over one of package io/fs, such as that of go:embed. Names are of either kind of slash, without a
-// leading one. A file that cannot be read at any offset, as in a zip archive, is read into memory when it is opened. What changes files
-// gives an error that is [io/fs.ErrPermission].
+// FromFS is a file system for reading over one of package io/fs, such as that of go:embed. Names are of either kind of
+// slash, without a leading one. A file that cannot be read at any offset, as in a zip archive, is read into memory when
+// it is opened. What changes files gives an error that is [io/fs.ErrPermission].
 func FromFS(fsys fs.FS) FS { return ioFS{fsys} }
 
 type ioFS struct{ fsys fs.FS }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockByte is the offset of the one byte that is locked. Windows locks are mandatory: the holder's text at the start of the
-// file must stay readable for others.
+// lockByte is the offset of the one byte that is locked. Windows locks are mandatory: the holder's text at the start of
+// the file must stay readable for others.
 const lockByte = 1 << 30
 
 func lockFile(f *os.File) error {

@@ -16,8 +16,8 @@ import (
 )
 
 // Mem is a file system in memory. It behaves as [OS] does on a disk that never loses power: written bytes are there,
-// removed files live on while they are open, links share their bytes. It has no mappings: its files are no [Mapper]. A file
-// takes its length in memory, rounded up to [memPage] beyond the first page.
+// removed files live on while they are open, links share their bytes. It has no mappings: its files are no [Mapper]. A
+// file takes its length in memory, rounded up to [memPage] beyond the first page.
 //
 // Directories must be made before files in them. The current directory "." and the root exist from the start.
 type Mem struct {
@@ -102,7 +102,8 @@ func NewMem() *Mem {
 	return m
 }
 
-// Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this one was killed.
+// Clone returns a deep copy without open handles and locks, in the same life: what the next process finds after this
+// one was killed.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

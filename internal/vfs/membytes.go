@@ -2,8 +2,8 @@ package vfs
 
 import "slices"
 
-// memBytes is the contents of a file in memory: pages, of which all but the last are of memPage bytes. A file that grows is never copied
-// but for its last page, and truncated pages are released.
+// memBytes is the contents of a file in memory: pages, of which all but the last are of memPage bytes. A file that
+// grows is never copied but for its last page, and truncated pages are released.
 type memBytes struct {
 	pages [][]byte
 	size  int64

@@ -12,9 +12,9 @@ type memLimit struct {
 	cause error
 }
 
-// SetLimit makes the file system one of so many bytes in pages of a length, as a tmpfs is: a file takes whole pages, until its last name
-// and its last handle are gone. A write that needs another page fills those that are left and fails with [syscall.ENOSPC]; files that
-// are longer already stay. Zero bytes remove the limit.
+// SetLimit makes the file system one of so many bytes in pages of a length, as a tmpfs is: a file takes whole pages,
+// until its last name and its last handle are gone. A write that needs another page fills those that are left and fails
+// with [syscall.ENOSPC]; files that are longer already stay. Zero bytes remove the limit.
 func (m *Mem) SetLimit(bytes, page int64) { m.SetLimitError(bytes, page, syscall.ENOSPC) }
 
 // SetLimitError is SetLimit with another cause of the failures, such as [syscall.EDQUOT].
@@ -57,7 +57,8 @@ func (i *memInode) length() int64 {
 	return i.data.size
 }
 
-// grow returns how long the file may become, up to size. Until done is called no other file of a disk that can be full takes pages.
+// grow returns how long the file may become, up to size. Until done is called no other file of a disk that can be full
+// takes pages.
 func (f *memFile) grow(op string, size int64) (most int64, done func(), err error) {
 	m := f.fs.mem
 	l := m.limit.Load()

@@ -138,8 +138,8 @@ func (o osFS) Lock(name string) (io.Closer, error) {
 
 var errLockMoves = errors.New("the file is replaced again and again")
 
-// tryLock takes the lock of the file that has the name now, and returns nothing if another one has it afterwards: that one would
-// not be locked.
+// tryLock takes the lock of the file that has the name now, and returns nothing if another one has it afterwards: that
+// one would not be locked.
 func (o osFS) tryLock(at spot) (io.Closer, error) {
 	f, err := openRegular(at, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -176,8 +176,8 @@ func (l *osLock) HasName(name string) (bool, error) { return l.fs.hasName(l.File
 // HasAnyName implements [Namer].
 func (l *osLock) HasAnyName() bool { return hasAnyName(l.File) }
 
-// writeHolder writes the holder's name to the lock file. A failure is no failure of the lock (a full disk must not keep a store
-// from opening): it only costs the next process the holder's name in a message.
+// writeHolder writes the holder's name to the lock file. A failure is no failure of the lock (a full disk must not keep
+// a store from opening): it only costs the next process the holder's name in a message.
 func writeHolder(f *os.File) {
 	text := holderText(os.Getpid(), os.Args)
 	if _, err := f.WriteAt([]byte(text), 0); err == nil {

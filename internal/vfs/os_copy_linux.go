@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// osWindow is the part of a file that is mapped for [Copier]. The mapping is writable, so it is short: a stray pointer of the program can
-// destroy no more than that.
+// osWindow is the part of a file that is mapped for [Copier]. The mapping is writable, so it is short: a stray pointer
+// of the program can destroy no more than that.
 type osWindow struct {
 	mu       sync.Mutex // held during a copy, so that Close waits for it
 	mapping  []byte
@@ -49,8 +49,9 @@ func (f *osFile) Window(off int64, n int) error {
 	return nil
 }
 
-// copiesInto reports whether the file is on a file system on which a page that has just been written can be written again through a mapping
-// without new space: one that puts every version of a page elsewhere may have none left, and kills who writes.
+// copiesInto reports whether the file is on a file system on which a page that has just been written can be written
+// again through a mapping without new space: one that puts every version of a page elsewhere may have none left, and
+// kills who writes.
 func copiesInto(fd int) bool {
 	if strconv.IntSize < 64 {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// However long a file becomes, no more of it is mapped than the window: that is all that a stray pointer can change, and all that counts as
-// memory of the process.
+// However long a file becomes, no more of it is mapped than the window: that is all that a stray pointer can change,
+// and all that counts as memory of the process.
 func TestTheWindowMoves(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	const step = 64 << 10

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// openRegular opens a file if it is a regular one or, with O_CREATE, makes it. Without O_NOFOLLOW a link could be put in
-// place between the look and the open; these systems are for development, not for hostile directories.
+// openRegular opens a file if it is a regular one or, with O_CREATE, makes it. Without O_NOFOLLOW a link could be put
+// in place between the look and the open; these systems are for development, not for hostile directories.
 func openRegular(at spot, flags int) (*os.File, error) {
 	if err := at.refuseSpecial("open"); err != nil {
 		return nil, err
@@ -124,7 +124,8 @@ func renameSpot(a, b spot) error {
 
 func (o osFS) Link(oldname, newname string) error { return linkSpots(o, oldname, o, newname) }
 
-// linkSpots goes by path from one directory to another: where it matters, Windows does not let directories with open files move.
+// linkSpots goes by path from one directory to another: where it matters, Windows does not let directories with open
+// files move.
 func linkSpots(from osFS, oldname string, to osFS, newname string) error {
 	a, b, err := twoSpots("link", from, oldname, to, newname)
 	if err == nil {

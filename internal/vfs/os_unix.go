@@ -37,7 +37,8 @@ func callBoth(op string, from osFS, oldname string, to osFS, newname string, fn 
 
 // openRegular opens a file if it is a regular one or, with O_CREATE, makes it.
 func openRegular(at spot, flags int) (*os.File, error) {
-	// O_NONBLOCK keeps the open of a pipe from waiting for its other end; a regular file does not heed it. Not os.Root.OpenFile:
+	// O_NONBLOCK keeps the open of a pipe from waiting for its other end; a regular file does not heed it. Not
+	// os.Root.OpenFile:
 	// that one follows links within the directory.
 	flags |= unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	fd := -1
@@ -139,8 +140,8 @@ func (o osFS) SyncDir(dir string) error {
 	return err
 }
 
-// lockFile takes a flock: it belongs to the open file description, so two opens within one process exclude each other as
-// two processes do, and the kernel drops it when the process dies. POSIX record locks would do neither.
+// lockFile takes a flock: it belongs to the open file description, so two opens within one process exclude each other
+// as two processes do, and the kernel drops it when the process dies. POSIX record locks would do neither.
 func lockFile(f *os.File) error {
 	err := control(f, func(fd int) error {
 		return retryErr(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })

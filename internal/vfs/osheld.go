@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// osDir is a handle of a directory. Names in it are looked up from there, so that neither a rename of the directory nor another one in
-// its place changes what they lead to.
+// osDir is a handle of a directory. Names in it are looked up from there, so that neither a rename of the directory nor
+// another one in its place changes what they lead to.
 type osDir struct {
 	name   string // As given: names in it begin so.
 	path   string // The same, whatever the working directory will be.

@@ -8,8 +8,8 @@ func NewPrivateMem() *Mem {
 	return m
 }
 
-// Outside is the file system for a copy of files of fsys: the operating system for a [Mem] made by [NewPrivateMem], fsys itself
-// for all others.
+// Outside is the file system for a copy of files of fsys: the operating system for a [Mem] made by [NewPrivateMem],
+// fsys itself for all others.
 func Outside(fsys FS) FS {
 	if m, ok := fsys.(*Mem); ok && m.private {
 		return OS()

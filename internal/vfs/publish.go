@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-// A file that must never stand there half done is written under a temporary name ([Temporary]), synced, and renamed ([Publish]); then its
-// directory is synced, by the caller, before anything relies on the name.
+// A file that must never stand there half done is written under a temporary name ([Temporary]), synced, and renamed
+// ([Publish]); then its directory is synced, by the caller, before anything relies on the name.
 
 // Temporary makes a file under a temporary name, in place of one that a crash has left.
 func Temporary(fsys FS, temp string) (File, error) {
@@ -16,8 +16,8 @@ func Temporary(fsys FS, temp string) (File, error) {
 	return fsys.Open(temp, Create)
 }
 
-// Publish syncs and closes a file that was written under a temporary name, and gives it its own; err is how writing it went. After a
-// failure the temporary file is removed. A crash before the rename leaves the temporary file.
+// Publish syncs and closes a file that was written under a temporary name, and gives it its own; err is how writing it
+// went. After a failure the temporary file is removed. A crash before the rename leaves the temporary file.
 func Publish(fsys FS, f File, temp, name string, err error) error {
 	if err == nil {
 		err = f.Sync()

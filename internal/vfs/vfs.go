@@ -1,14 +1,14 @@
 // Package vfs is the one way by which the store reaches files.
 //
-// [FS] and [File] are the few operations an append-only store needs. There are two file systems, [OS], which is the operating
-// system's, and [Mem], which lives in memory, is deterministic and lists the handles that were left open. Package
-// internal/test/vfstest wraps them for tests.
+// [FS] and [File] are the few operations an append-only store needs. There are two file systems, [OS], which is the
+// operating system's, and [Mem], which lives in memory, is deterministic and lists the handles that were left open.
+// Package internal/test/vfstest wraps them for tests.
 //
 // # What a caller must know
 //
-// Nothing is durable because a call returned. [File.Sync] makes a file's bytes and size durable, but not its name; names
-// (made, renamed, linked or removed) become durable by [FS.SyncDir] of their directory. To publish a file, sync it, rename
-// it, and sync the directory, in that order.
+// Nothing is durable because a call returned. [File.Sync] makes a file's bytes and size durable, but not its name;
+// names (made, renamed, linked or removed) become durable by [FS.SyncDir] of their directory. To publish a file, sync
+// it, rename it, and sync the directory, in that order.
 //
 // Names are paths of the operating system. Symbolic links, pipes and devices are refused as the last element of a name
 // ([ErrNotRegular]): another program that can write into a store directory must not make the store write elsewhere, or
@@ -31,8 +31,8 @@ import (
 type File interface {
 	// ReadAt fills p from offset off. Fewer bytes than len(p) come with an error, [io.EOF] at the end of the file.
 	io.ReaderAt
-	// WriteAt writes p at offset off, extending the file if need be. Fewer bytes than len(p) come with an error; after one,
-	// any first part of p may be in the file, whatever the count says.
+	// WriteAt writes p at offset off, extending the file if need be. Fewer bytes than len(p) come with an error; after
+	// one, any first part of p may be in the file, whatever the count says.
 	io.WriterAt
 	// Truncate makes the file size bytes long, cutting it or adding zeros.
 	Truncate(size int64) error
@@ -46,15 +46,15 @@ type File interface {
 
 // Mapper is what a [File] is as well if it can be mapped into memory. Ask with a type assertion.
 type Mapper interface {
-	// Map maps the first length bytes of the file, shared and read-only. length may exceed the size: bytes written later
-	// show up in the mapping. Touching a page wholly beyond the end of the file raises a memory fault, which the caller
-	// turns into an error ([runtime/debug.SetPanicOnFault]). The mapping outlives Close.
+	// Map maps the first length bytes of the file, shared and read-only. length may exceed the size: bytes written
+	// later show up in the mapping. Touching a page wholly beyond the end of the file raises a memory fault, which the
+	// caller turns into an error ([runtime/debug.SetPanicOnFault]). The mapping outlives Close.
 	Map(length int) ([]byte, error)
 	// Unmap releases a mapping made by Map of the same file, also after Close. The slice must not be touched again.
 	Unmap(mapping []byte) error
-	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. A page may be evicted
-	// a moment later. Systems that cannot tell say true. Unless pages is nil, it learns which pages are: the part then
-	// begins with a page, and if the answer is no, bit i of pages stands for its i-th ResidentUnit bytes.
+	// Resident reports whether a part of a mapping is in memory, so that touching it waits for no disk. A page may be
+	// evicted a moment later. Systems that cannot tell say true. Unless pages is nil, it learns which pages are: the
+	// part then begins with a page, and if the answer is no, bit i of pages stands for its i-th ResidentUnit bytes.
 	Resident(part []byte, pages *ResidentPages) bool
 }
 
@@ -82,7 +82,8 @@ type FS interface {
 	Open(name string, mode Mode) (File, error)
 	// List returns the base names of everything in dir, sorted.
 	List(dir string) ([]string, error)
-	// Remove removes the name of a file. Open handles and mappings stay usable. It may come back after a power cut until SyncDir.
+	// Remove removes the name of a file. Open handles and mappings stay usable. It may come back after a power cut
+	// until SyncDir.
 	Remove(name string) error
 	// Rename gives a file a new name and replaces a file of that name, atomically. Until SyncDir a power cut may leave
 	// either state; it may also leave the new name on bytes that were not synced before.
@@ -91,9 +92,9 @@ type FS interface {
 	Link(oldname, newname string) error
 	// MkdirAll makes dir and its missing parents; an existing directory is fine. Durable by SyncDir of each parent.
 	MkdirAll(dir string) error
-	// RenameDir gives a directory a new name in the same parent, atomically. An empty directory that has it is replaced; anything
-	// else in the way is an error. Durable by SyncDir of the parent. Open handles of files in it stay usable; on Windows there
-	// may be none.
+	// RenameDir gives a directory a new name in the same parent, atomically. An empty directory that has it is
+	// replaced; anything else in the way is an error. Durable by SyncDir of the parent. Open handles of files in it
+	// stay usable; on Windows there may be none.
 	RenameDir(oldname, newname string) error
 	// RemoveDir removes an empty directory. It may come back after a power cut until SyncDir of its parent.
 	RemoveDir(dir string) error
@@ -105,8 +106,9 @@ type FS interface {
 	Lock(name string) (io.Closer, error)
 }
 
-// CannotLink reports whether [FS.Link] failed because these two names cannot be of one file, whoever tries again: the directories are
-// on different file systems, or on one that has no links, allows no more of them, or allows them to the owner only.
+// CannotLink reports whether [FS.Link] failed because these two names cannot be of one file, whoever tries again: the
+// directories are on different file systems, or on one that has no links, allows no more of them, or allows them to the
+// owner only.
 func CannotLink(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || cannotLink(err)
 }
@@ -150,8 +152,8 @@ func holderText(pid int, args []string) string {
 	return text[:min(len(text), maxHolder-1)] + "\n"
 }
 
-// parseHolder turns the text of a lock file into "pid N (command)". Whatever is not printable ASCII is dropped: the text
-// comes from another process and ends up on a terminal.
+// parseHolder turns the text of a lock file into "pid N (command)". Whatever is not printable ASCII is dropped: the
+// text comes from another process and ends up on a terminal.
 func parseHolder(text []byte) string {
 	line, _, _ := strings.Cut(string(text), "\n")
 	line = strings.Map(func(r rune) rune {

@@ -16,7 +16,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// eachFS runs a test on every file system, in an empty directory of it. A wrapper that does nothing must not be noticed.
+// eachFS runs a test on every file system, in an empty directory of it. A wrapper that does nothing must not be
+// noticed.
 func eachFS(t *testing.T, run func(t *testing.T, fsys vfs.FS, dir string)) {
 	t.Run("os", func(t *testing.T) { run(t, vfs.OS(), t.TempDir()) })
 	mem := func(t *testing.T) *vfs.Mem {

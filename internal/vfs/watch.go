@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher passes on what the operating system reports about files: one for all stores of the process, for a user has few of what the
-// system watches with (128 on Linux, by default).
+// watcher passes on what the operating system reports about files: one for all stores of the process, for a user has
+// few of what the system watches with (128 on Linux, by default).
 //
 // A single file is watched, not its directory: of a directory every write to a file in it would be reported.
 type watcher struct {
@@ -61,8 +61,8 @@ func (w *watcher) endLocked() {
 	if len(w.notify) > 0 {
 		return
 	}
-	// In the background: Linux takes 10 to 30 ms to close an inotify instance, more than opening and closing a store does. Its
-	// reports in that time are dropped.
+	// In the background: Linux takes 10 to 30 ms to close an inotify instance, more than opening and closing a store
+	// does. Its reports in that time are dropped.
 	go func(system *fsnotify.Watcher) { _ = system.Close() }(w.system)
 	w.system = nil
 }
@@ -111,8 +111,8 @@ func (o osHeld) Watch(name string, notify func()) (stop func()) {
 	return theWatcher.add(filepath.Join(at.dir.path, at.rel), notify)
 }
 
-// ownTime reports whether the caller has a clock of its own, as tests in a bubble of testing/synctest do. Their time advances only
-// when all goroutines wait for each other: one that waits for the kernel would stop it.
+// ownTime reports whether the caller has a clock of its own, as tests in a bubble of testing/synctest do. Their time
+// advances only when all goroutines wait for each other: one that waits for the kernel would stop it.
 func ownTime() bool {
 	var now unix.Timeval
 	if unix.Gettimeofday(&now) != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An address from which many passwords were wrong has to wait before the next is looked at: 1 s after the tenth, twice as long
-// after each further one. Passwords that arrive meanwhile are refused unseen, right or wrong: a guess must not be
-// answered faster because it is right.
+// An address from which many passwords were wrong has to wait before the next is looked at: 1 s after the tenth, twice
+// as long after each further one. Passwords that arrive meanwhile are refused unseen, right or wrong: a guess must not
+// be answered faster because it is right.
 
 const (
 	freeFailures  = 10
@@ -41,8 +41,8 @@ func (f failures) pause() time.Duration {
 	return min(firstPause<<min(f.count-freeFailures, 10), longestPause)
 }
 
-// admit says whether a password from an address may be looked at. An empty address is one that cannot be told from others, such
-// as that of a Unix socket, and never waits.
+// admit says whether a password from an address may be looked at. An empty address is one that cannot be told from
+// others, such as that of a Unix socket, and never waits.
 func (b *backoff) admit(address string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,8 @@ func (b *backoff) fail(address string, now time.Time) {
 	}
 }
 
-// dropOldestLocked keeps the map bounded: of some addresses, in the random order of a map, the one goes that has been quiet for longest.
+// dropOldestLocked keeps the map bounded: of some addresses, in the random order of a map, the one goes that has been
+// quiet for longest.
 func (b *backoff) dropOldestLocked(except string) {
 	oldest, tried := "", 0
 	for address, f := range b.addresses {
@@ -86,8 +87,8 @@ func (b *backoff) dropOldestLocked(except string) {
 	delete(b.addresses, oldest)
 }
 
-// backoffAddress is what failures of a connection are counted by: its IP address without the port, of IPv6 the /64, which one
-// host may have all of. It is empty for a connection without an IP address.
+// backoffAddress is what failures of a connection are counted by: its IP address without the port, of IPv6 the /64,
+// which one host may have all of. It is empty for a connection without an IP address.
 func backoffAddress(remote string) string {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {

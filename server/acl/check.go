@@ -8,7 +8,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// Verdict is why a request is refused. The order is that of importance: of several selectors the one that got farthest decides.
+// Verdict is why a request is refused. The order is that of importance: of several selectors the one that got farthest
+// decides.
 type Verdict int
 
 // The verdicts.
@@ -50,8 +51,8 @@ func (d Denial) Verbose() string {
 	return "This user has no permissions to run the '" + object + "' command"
 }
 
-// Check says whether a request is allowed. Its arity has been checked. The keys of the arguments are looked for only if a selector
-// allows the command and not all keys.
+// Check says whether a request is allowed. Its arity has been checked. The keys of the arguments are looked for only if
+// a selector allows the command and not all keys.
 func (r *Rules) Check(c *command.Command, args [][]byte) (d Denial) {
 	d.Verdict = DeniedCommand
 	d.Object = c.Name
@@ -72,7 +73,8 @@ func (r *Rules) Check(c *command.Command, args [][]byte) (d Denial) {
 	return d
 }
 
-// check is Check for one selector. at is the index of the argument that is refused. keys are found once for all selectors.
+// check is Check for one selector. at is the index of the argument that is refused. keys are found once for all
+// selectors.
 func (s *selector) check(c *command.Command, args [][]byte, keys *[]command.KeyUse) (v Verdict, at int) {
 	if !s.allCommands && c.Flags&command.NoAuth == 0 && !s.commands.has(c) && !s.hasFirstArg(c, args) {
 		return DeniedCommand, 0
@@ -115,8 +117,8 @@ func (s *selector) allowsKey(key []byte, use string) bool {
 	return false
 }
 
-// accessOf is what a key's use needs, by the words of COMMAND INFO. A command that looks at a key's existence or type alone
-// needs no access but that a pattern matches, as in Redis.
+// accessOf is what a key's use needs, by the words of COMMAND INFO. A command that looks at a key's existence or type
+// alone needs no access but that a pattern matches, as in Redis.
 func accessOf(use string) (needs access) {
 	for word := range strings.FieldsSeq(use) {
 		switch word {
@@ -129,7 +131,8 @@ func accessOf(use string) (needs access) {
 	return needs
 }
 
-// allowsChannel reports whether one may use a channel. One may subscribe to a pattern only if the rules have it literally.
+// allowsChannel reports whether one may use a channel. One may subscribe to a pattern only if the rules have it
+// literally.
 func allowsChannel(channels []string, name string, isPattern bool) bool {
 	if isPattern {
 		return slices.Contains(channels, name)
@@ -137,8 +140,8 @@ func allowsChannel(channels []string, name string, isPattern bool) bool {
 	return slices.ContainsFunc(channels, func(p string) bool { return matches(p, []byte(name)) })
 }
 
-// matches says whether a pattern matches a name. As in Redis * does not match the empty name: that takes the empty pattern, or allkeys and
-// allchannels.
+// matches says whether a pattern matches a name. As in Redis * does not match the empty name: that takes the empty
+// pattern, or allkeys and allchannels.
 func matches(pattern string, name []byte) bool {
 	return len(name) == 0 && pattern == "" || len(name) > 0 && structures.Match(pattern, name)
 }
@@ -156,8 +159,8 @@ func (r *Rules) MayReadAllKeys(c *command.Command, args [][]byte) bool {
 	})
 }
 
-// LostChannels returns a function that says whether a subscription is no longer allowed after a change of rules, nil if none can
-// be lost. The channels of all selectors count together.
+// LostChannels returns a function that says whether a subscription is no longer allowed after a change of rules, nil if
+// none can be lost. The channels of all selectors count together.
 func LostChannels(before, after *Rules) (lost func(channel string, isPattern bool) bool) {
 	var channels []string
 	for _, s := range after.selectors {

@@ -21,11 +21,12 @@ type fileError struct{ err error }
 func (e *fileError) Error() string { return e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// A file of users has a line "user NAME RULE ..." for each. Blank lines and lines that start with # are skipped. It has hashes of passwords, so only its
-// owner may read what is written here.
+// A file of users has a line "user NAME RULE ..." for each. Blank lines and lines that start with # are skipped. It has
+// hashes of passwords, so only its owner may read what is written here.
 
-// Load replaces all users by those of a file's text. A user who is not in it is removed; the default user, if it is not, may do
-// everything, with the password that SetDefaultPassword has set, or without one. If a line is wrong nothing is changed, and the error names all that are.
+// Load replaces all users by those of a file's text. A user who is not in it is removed; the default user, if it is
+// not, may do everything, with the password that SetDefaultPassword has set, or without one. If a line is wrong nothing
+// is changed, and the error names all that are.
 func (u *Users) Load(text string) ([]Change, error) {
 	u.edit.Lock()
 	defer u.edit.Unlock()
@@ -36,7 +37,8 @@ func (u *Users) Load(text string) ([]Change, error) {
 	return u.replace(rules), nil
 }
 
-// Replace is Load of users that are given by their words: a name, and its rules. The error says which one is wrong, and why.
+// Replace is Load of users that are given by their words: a name, and its rules. The error says which one is wrong, and
+// why.
 func (u *Users) Replace(users [][]string) (changes []Change, wrong int, err error) {
 	u.edit.Lock()
 	defer u.edit.Unlock()
@@ -88,8 +90,8 @@ func (u *Users) replace(rules map[string]*Rules) []Change {
 	return changes
 }
 
-// Define sets users by lines "NAME RULE ...", as they stand after the word user in a configuration. A user is defined from nothing, the
-// default user too. The first line that is wrong ends it.
+// Define sets users by lines "NAME RULE ...", as they stand after the word user in a configuration. A user is defined
+// from nothing, the default user too. The first line that is wrong ends it.
 func (u *Users) Define(lines []string) error {
 	seen := make(map[string]bool)
 	for _, line := range lines {
@@ -108,8 +110,8 @@ func (u *Users) Define(lines []string) error {
 	return nil
 }
 
-// parseFile makes rules of the lines. A password that a user has already keeps what is known of it, so that clients who reconnect
-// after a reload do not have to wait for each other.
+// parseFile makes rules of the lines. A password that a user has already keeps what is known of it, so that clients who
+// reconnect after a reload do not have to wait for each other.
 func (u *Users) parseFile(text string) (map[string]*Rules, error) {
 	all := make(map[string]*Rules)
 	var wrong []error
@@ -165,8 +167,8 @@ func (u *Users) Text() string {
 	return b.String()
 }
 
-// Given returns the words of each user, as Replace takes them, but of the default user only if its rules are others than the password that
-// SetDefaultPassword has set.
+// Given returns the words of each user, as Replace takes them, but of the default user only if its rules are others
+// than the password that SetDefaultPassword has set.
 func (u *Users) Given() [][]string {
 	users := [][]string{} // none is not nil
 	for _, line := range u.Lines() {

@@ -16,9 +16,10 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// The hash that is kept of a password is bcrypt of the 64 hexadecimal digits of its SHA-256: below the 72 bytes that bcrypt
-// reads, whatever the password's length, and of something that Redis's rule #<sha256> gives too. Bcrypt needs 4 KiB of memory, so a
-// client that has not authenticated cannot make the server use more; argon2id would need megabytes for each attempt.
+// The hash that is kept of a password is bcrypt of the 64 hexadecimal digits of its SHA-256: below the 72 bytes that
+// bcrypt reads, whatever the password's length, and of something that Redis's rule #<sha256> gives too. Bcrypt needs 4
+// KiB of memory, so a client that has not authenticated cannot make the server use more; argon2id would need megabytes
+// for each attempt.
 
 const (
 	bcryptCost   = 10              // 2^10 rounds, some 50 ms of a processor
@@ -74,8 +75,8 @@ func (p *passwords) keyed(digest string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// ofRule checks the rule of a password (>password, #hash and their inverses) and returns a function that makes it a secret, which
-// may take long.
+// ofRule checks the rule of a password (>password, #hash and their inverses) and returns a function that makes it a
+// secret, which may take long.
 func (p *passwords) ofRule(rule string) (make func() *secret, err error) {
 	text := rule[1:]
 	switch {
@@ -133,8 +134,9 @@ func (p *passwords) verify(s *secret, digest string) bool {
 // ErrBusy is returned when so many passwords are being verified that one more would have to wait for long.
 var ErrBusy = errors.New("too many passwords are being verified; try again later")
 
-// check says whether a password is one of several. A password that has not been recognized costs one slow hash at least, also if there are no
-// secrets: how long the answer takes does not say whether there is such a user. It waits for its turn, unless ctx ends.
+// check says whether a password is one of several. A password that has not been recognized costs one slow hash at
+// least, also if there are no secrets: how long the answer takes does not say whether there is such a user. It waits
+// for its turn, unless ctx ends.
 func (p *passwords) check(ctx context.Context, list []*secret, password string) (bool, error) {
 	text := digest(password)
 	for _, s := range list {

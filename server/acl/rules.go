@@ -87,8 +87,8 @@ func newBuilder(t *command.Table, p *passwords, old *Rules) *builder {
 	return b
 }
 
-// applyAll applies rules in order, after it has put those in parentheses together that blanks have separated. The first that is
-// wrong ends it.
+// applyAll applies rules in order, after it has put those in parentheses together that blanks have separated. The first
+// that is wrong ends it.
 func (b *builder) applyAll(rules []string) error {
 	merged, err := mergeSelectors(rules)
 	if err != nil {

@@ -33,8 +33,8 @@ func (p keyPattern) String() string {
 	return "%W~" + p.pattern
 }
 
-// selector is one set of rules: a request is allowed if one selector of its user allows all of it. It does not change once it
-// belongs to Rules.
+// selector is one set of rules: a request is allowed if one selector of its user allows all of it. It does not change
+// once it belongs to Rules.
 type selector struct {
 	allCommands bool // nothing has been taken away since +@all: the set need not be asked
 	allKeys     bool
@@ -91,8 +91,8 @@ func (s *selector) allowFirstArg(c *command.Command, arg string) {
 	}
 }
 
-// noteCommandRule keeps a rule of commands for the description: it takes the place of an earlier one of the same name, and of
-// those of its subcommands.
+// noteCommandRule keeps a rule of commands for the description: it takes the place of an earlier one of the same name,
+// and of those of its subcommands.
 func (s *selector) noteCommandRule(name string, in bool) {
 	name = strings.ToLower(name)
 	sign := "-"

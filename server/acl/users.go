@@ -31,8 +31,8 @@ func (u *User) Rules() *Rules { return u.rules.Load() }
 // IsLimited reports whether there is anything that the user may not do. It is the question that each command asks.
 func (u *User) IsLimited() bool { return u.limited.Load() }
 
-// put puts rules in place. Whoever sees the old flag with the new rules asks once too often at most, for the flag is taken away last and
-// set first.
+// put puts rules in place. Whoever sees the old flag with the new rules asks once too often at most, for the flag is
+// taken away last and set first.
 func (u *User) put(r *Rules) {
 	if !r.isUnlimited() {
 		u.limited.Store(true)
@@ -90,7 +90,8 @@ type Change struct {
 	Before, After *Rules // Before is nil for a new user, After for one that is gone
 }
 
-// Set applies rules to a user, which it makes if need be. If one of them is wrong nothing is changed. It may take long: passwords are hashed.
+// Set applies rules to a user, which it makes if need be. If one of them is wrong nothing is changed. It may take long:
+// passwords are hashed.
 func (u *Users) Set(name string, rules []string) (Change, error) {
 	if hasBlank(name) || name == "" {
 		return Change{}, ErrUserName
@@ -154,8 +155,8 @@ func (u *Users) Delete(name string) *User {
 // ErrWrongPassword is the answer to an unknown user, one that is off, and a wrong password alike.
 var ErrWrongPassword = errors.New("invalid username-password pair or user is disabled")
 
-// Authenticate returns the user of that name if the password is right. remote is the address of the client. It may take long,
-// so no lock may be held.
+// Authenticate returns the user of that name if the password is right. remote is the address of the client. It may take
+// long, so no lock may be held.
 func (u *Users) Authenticate(ctx context.Context, name, password, remote string) (*User, error) {
 	address := backoffAddress(remote)
 	if !u.backoff.admit(address, time.Now()) {

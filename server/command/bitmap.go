@@ -259,7 +259,8 @@ func bitfield(c *Call, readOnly bool) error {
 	return nil
 }
 
-// bitfieldUse is what BITFIELD does with its key: it reads it only if there is nothing but GET, as far as the words can be understood.
+// bitfieldUse is what BITFIELD does with its key: it reads it only if there is nothing but GET, as far as the words can
+// be understood.
 func bitfieldUse(args [][]byte) string {
 	for i := 2; i < len(args); i++ {
 		more := len(args) - i - 1

@@ -96,7 +96,8 @@ func blockingPop(c *Call, end db.End) error {
 	})
 }
 
-// parseBlockingPop reads the arguments of BLMPOP and BZMPOP. The timeout is the first and the last one checked, as in Redis.
+// parseBlockingPop reads the arguments of BLMPOP and BZMPOP. The timeout is the first and the last one checked, as in
+// Redis.
 func (c *Call) parseBlockingPop(front, back string) (p multiPop, timeout time.Duration, err error) {
 	if p, err = c.parseMultiPop(2, front, back); err == nil {
 		timeout, err = c.parseTimeout(1)

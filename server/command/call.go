@@ -42,8 +42,8 @@ type Host struct {
 	Databases int
 	// Context ends with the server: for commands that take long and can be begun again.
 	Context context.Context
-	// Interrupted is asked now and then by commands that take long, outside of a transaction, which asks by itself. An error ends
-	// the command: nobody waits for it any more. nil: it is not asked.
+	// Interrupted is asked now and then by commands that take long, outside of a transaction, which asks by itself. An
+	// error ends the command: nobody waits for it any more. nil: it is not asked.
 	Interrupted func() error
 
 	// Wait lets the session wait for what w does, without an end if timeout is 0. reply is called
@@ -73,8 +73,8 @@ func (c askingContext) Err() error {
 	return c.host.Interrupted()
 }
 
-// Asking is Context that also ends when nobody waits for the command any more. That is only said to whoever asks Err, which must be
-// the goroutine of the command.
+// Asking is Context that also ends when nobody waits for the command any more. That is only said to whoever asks Err,
+// which must be the goroutine of the command.
 func (h *Host) Asking() context.Context { return askingContext{h.Context, h} }
 
 // Arg returns argument i.

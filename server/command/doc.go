@@ -1,5 +1,5 @@
-// Package command is the command table: for each command a row, and for each command on keys, and each that needs nothing but its
-// arguments, the handler that executes it.
+// Package command is the command table: for each command a row, and for each command on keys, and each that needs
+// nothing but its arguments, the handler that executes it.
 //
 // # What it is
 //

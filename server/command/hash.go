@@ -101,8 +101,8 @@ func hmgetCommand(c *Call) error {
 	return c.fieldValues(c.Tx.Hash(c.Key(1)), c.Strings(2))
 }
 
-// fieldValues replies with the values of fields. A field may be named often, so they are not gathered before they are written: the
-// limit of a reply ends that.
+// fieldValues replies with the values of fields. A field may be named often, so they are not gathered before they are
+// written: the limit of a reply ends that.
 func (c *Call) fieldValues(h db.Hash, fields []string) error {
 	c.Out.Array(len(fields))
 	return h.VisitMany(fields, c.eachOrNull)

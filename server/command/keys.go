@@ -67,8 +67,8 @@ func (k *Keys) span(args [][]byte) (first, end, step int) {
 	return k.First, min(len(args), k.First+k.Last+1), k.Step
 }
 
-// scattered returns the indexes of keys whose places depend on words. Wherever a keyword stands more than once, all are taken: to lock
-// too many keys does no harm.
+// scattered returns the indexes of keys whose places depend on words. Wherever a keyword stands more than once, all are
+// taken: to lock too many keys does no harm.
 func (k *Keys) scattered(args [][]byte) (list []int) {
 	if k.Unknown {
 		if k.find != nil {
@@ -100,8 +100,9 @@ type KeyUse struct {
 	Use string
 }
 
-// AppendKeyUses appends the keys that a request names, in the order of AppendKeys. Of a request whose number of keys is none, as 1.5,
-// which the command refuses, Redis still knows the keys by the digits in front, but not what they are used for.
+// AppendKeyUses appends the keys that a request names, in the order of AppendKeys. Of a request whose number of keys is
+// none, as 1.5, which the command refuses, Redis still knows the keys by the digits in front, but not what they are
+// used for.
 func (c *Command) AppendKeyUses(list []KeyUse, args [][]byte) []KeyUse {
 	known := !slices.ContainsFunc(c.Keys, func(k Keys) bool {
 		if !k.Counted {

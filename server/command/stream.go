@@ -5,8 +5,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// An entry of a stream is one record, and its id is in memory: XLEN reads nothing from disk, XRANGE one record an entry. XADD
-// writes one record, also with MAXLEN ~ for 99 calls of 100; XTRIM writes one, however many entries go.
+// An entry of a stream is one record, and its id is in memory: XLEN reads nothing from disk, XRANGE one record an
+// entry. XADD writes one record, also with MAXLEN ~ for 99 calls of 100; XTRIM writes one, however many entries go.
 
 // streamCommands work on streams. A stream without entries exists until its key is deleted.
 var streamCommands = InGroup(GroupStream, []*Command{

@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// A group, a consumer and a pending entry are a record each: XREADGROUP writes one for each entry that it delivers, one for the consumer and
-// one for the group, XACK one for each id.
+// A group, a consumer and a pending entry are a record each: XREADGROUP writes one for each entry that it delivers, one
+// for the consumer and one for the group, XACK one for each id.
 
 var streamGroupCommands = []*Command{
 	{Name: "xgroup", Arity: -2, Flags: 0, Group: GroupStream, Since: "5.0.0", Complexity: "Depends on the subcommand",

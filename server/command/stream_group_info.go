@@ -68,7 +68,8 @@ func xinfoConsumers(c *Call) error {
 	return nil
 }
 
-// fullGroups replies with all groups of a stream, and up to count pending entries of each group and each consumer, all if it is 0.
+// fullGroups replies with all groups of a stream, and up to count pending entries of each group and each consumer, all
+// if it is 0.
 func (c *Call) fullGroups(s db.Stream, count int) error {
 	groups, err := s.Groups()
 	if err != nil {

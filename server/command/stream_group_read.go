@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// groupRead is one stream of an XREADGROUP: what the group has not delivered, or the history of the consumer after an id.
+// groupRead is one stream of an XREADGROUP: what the group has not delivered, or the history of the consumer after an
+// id.
 type groupRead struct {
 	group   db.StreamGroup
 	history bool
@@ -18,8 +19,8 @@ type groupRead struct {
 	some    bool // there is something to reply with
 }
 
-// xreadgroupCommand is XREADGROUP. Everything is checked before the first stream is read. History is always there, if only as an
-// empty list.
+// xreadgroupCommand is XREADGROUP. Everything is checked before the first stream is read. History is always there, if
+// only as an empty list.
 func xreadgroupCommand(c *Call) error {
 	r, err := c.parseRead(true)
 	if err != nil {
@@ -65,7 +66,8 @@ func xreadgroupCommand(c *Call) error {
 	return c.readGroupWait(r)
 }
 
-// readGroupNew is XREADGROUP of what the group of one stream has not delivered, as most consumers send it: the group is looked up once.
+// readGroupNew is XREADGROUP of what the group of one stream has not delivered, as most consumers send it: the group is
+// looked up once.
 func (c *Call) readGroupNew(r readRequest) error {
 	key, n := r.keys[0], 0
 	var mark resp.Mark
@@ -93,7 +95,8 @@ func (c *Call) readGroupNew(r readRequest) error {
 	return nil
 }
 
-// hasMore reports whether there is something to reply with after so many reads of the same stream, of count entries each, 0 being all.
+// hasMore reports whether there is something to reply with after so many reads of the same stream, of count entries
+// each, 0 being all.
 func (r *groupRead) hasMore(count, before int) (bool, error) {
 	switch {
 	case r.history:

@@ -12,7 +12,8 @@ type pendingRequest struct {
 	none bool // a count of 0
 }
 
-// parsePending reads the arguments of XPENDING after the group. Without IDLE what follows the consumer is left unread, as in Redis.
+// parsePending reads the arguments of XPENDING after the group. Without IDLE what follows the consumer is left unread,
+// as in Redis.
 func (c *Call) parsePending() (r pendingRequest, err error) {
 	first := 3
 	if c.Is(3, "idle") {
@@ -64,7 +65,8 @@ func xpendingCommand(c *Call) error {
 	return nil
 }
 
-// pendingList replies with pending entries, each with its consumer if that is wanted, and what shown makes of the time of delivery.
+// pendingList replies with pending entries, each with its consumer if that is wanted, and what shown makes of the time
+// of delivery.
 func (c *Call) pendingList(list []db.StreamPending, consumer bool, shown func(delivered int64) int64) {
 	c.Out.Array(len(list))
 	for _, p := range list {

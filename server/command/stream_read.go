@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// XREAD reads what is there into the reply. A reader that waits is served in the transaction of the XADD that it waited for, and
-// what it reads stays for the others.
+// XREAD reads what is there into the reply. A reader that waits is served in the transaction of the XADD that it waited
+// for, and what it reads stays for the others.
 
 // readRequest is the arguments of XREAD and XREADGROUP.
 type readRequest struct {
@@ -71,7 +71,8 @@ func (c *Call) parseRead(group bool) (r readRequest, err error) {
 	return r, ErrSyntax
 }
 
-// readsFew says whether an XREAD or XREADGROUP asks for few entries, and whether it may wait. Without COUNT it asks for all.
+// readsFew says whether an XREAD or XREADGROUP asks for few entries, and whether it may wait. Without COUNT it asks for
+// all.
 func readsFew(args [][]byte) (few, waits bool) {
 	count := int64(0)
 	for i := 1; i+1 < len(args); i++ {
@@ -160,7 +161,8 @@ func xreadCommand(c *Call) error {
 	return nil
 }
 
-// beforeLastEntry is the id after which the last entry of a stream comes, which XREAD calls +; of a stream without entries its last id.
+// beforeLastEntry is the id after which the last entry of a stream comes, which XREAD calls +; of a stream without
+// entries its last id.
 func (c *Call) beforeLastEntry(key string, last db.StreamID) (db.StreamID, error) {
 	entries, err := c.Tx.Stream(key).RangeReverse(db.StreamID{}, db.MaxStreamID, 1)
 	if err != nil || len(entries) == 0 {

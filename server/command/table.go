@@ -206,8 +206,8 @@ func (c *Command) ArityFits(n int) bool {
 // IsWrite says whether the command may write.
 func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
 
-// Writes reports whether a request needs a writing transaction: one of a command such as SORT or GEORADIUS, which writes only
-// to a key that follows the word STORE, locks as a reader without that. The arity has been checked.
+// Writes reports whether a request needs a writing transaction: one of a command such as SORT or GEORADIUS, which
+// writes only to a key that follows the word STORE, locks as a reader without that. The arity has been checked.
 func (c *Command) Writes(args [][]byte) bool {
 	if !c.IsWrite() {
 		return c.SavesCount(args)
@@ -263,8 +263,8 @@ func (c *Command) IsQuick(args [][]byte) bool {
 // exceeds the writer's limit: with a low limit it takes little time.
 func (c *Command) IsSized() bool { return c.Flags&sized != 0 }
 
-// IsStepped says whether a command that may take long asks its transaction about each element, before it has worked on many,
-// whether to go on: see db.Tx.SetInterrupt.
+// IsStepped says whether a command that may take long asks its transaction about each element, before it has worked on
+// many, whether to go on: see db.Tx.SetInterrupt.
 func (c *Command) IsStepped() bool { return c.Flags&stepped != 0 }
 
 // maxTaken is how many elements a quick command may be asked to take.

@@ -161,7 +161,8 @@ func TestWriteReplaces(t *testing.T) {
 	}
 }
 
-// FuzzParse: what can be read can be written and read again, with the same directives; Set changes what it names and nothing else.
+// FuzzParse: what can be read can be written and read again, with the same directives; Set changes what it names and
+// nothing else.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "port 1", "# x\n\nsave 900 1\nsave \"\"\n", "a \"\\x41\\n\\\"\" 'b\\'c'\r\nb 2\r\n", "\ufeffport 1", "\ufeff\ufeff", "\ufeff\ufeff\nx\n", "a \"b", "x\x00", "A b\n a c\n",

@@ -11,9 +11,10 @@ import (
 // ErrChanged is returned by Write for a file that somebody else has changed since it was read.
 var ErrChanged = errors.New("it was changed by somebody else meanwhile; repeat the command")
 
-// Write replaces the file on disk at once: whoever reads it, or a crash, meets the old text or the new one,
-// never a part. The permissions stay. A symbolic link stays one: the file that it leads to is replaced. A file that has been
-// changed since it was read, or would become longer than MaxFile, is left alone. A kill may leave a file of that name with ".tmp" after it.
+// Write replaces the file on disk at once: whoever reads it, or a crash, meets the old text or the new one, never a
+// part. The permissions stay. A symbolic link stays one: the file that it leads to is replaced. A file that has been
+// changed since it was read, or would become longer than MaxFile, is left alone. A kill may leave a file of that name
+// with ".tmp" after it.
 func (f *File) Write() (err error) {
 	text := f.String()
 	if len(text) > MaxFile {

@@ -85,7 +85,8 @@ func start(t *testing.T, path, role string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// TestKilledWhileItWrites: a process that is killed at any moment leaves one of the texts whole, and the next one can go on.
+// TestKilledWhileItWrites: a process that is killed at any moment leaves one of the texts whole, and the next one can
+// go on.
 func TestKilledWhileItWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stave.conf")
 	if err := os.WriteFile(path, []byte(settings(0)), 0o600); err != nil {
@@ -139,8 +140,8 @@ func TestNoRoomToWrite(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: what somebody else has written after the file was read is not lost, and a link that leads elsewhere, or nowhere,
-// by then is not followed to what was never read.
+// TestChangedMeanwhile: what somebody else has written after the file was read is not lost, and a link that leads
+// elsewhere, or nowhere, by then is not followed to what was never read.
 func TestChangedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "stave.conf"), filepath.Join(dir, "other")

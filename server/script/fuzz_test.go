@@ -42,7 +42,8 @@ local fine, text = pcall(cjson.encode, v) if not fine then return end
 if cjson.encode(cjson.decode(text)) ~= text then error("UNSOUND") end`)
 }
 
-// FuzzStruct: a format and data, cut at the first blank of the input, never break out of the library; an integer comes back.
+// FuzzStruct: a format and data, cut at the first blank of the input, never break out of the library; an integer comes
+// back.
 func FuzzStruct(f *testing.F) {
 	for _, seed := range []string{"<i4 abcd", ">!8bd 0123456789abcdef", "s abc\x00", "Bc0 \x03abc", "i32 x", "!3i ", "c99999999 x"} {
 		f.Add([]byte(seed))
@@ -52,7 +53,8 @@ pcall(struct.size, format) pcall(struct.pack, format, 1, 2, 3) pcall(struct.unpa
 if struct.unpack("<i8", struct.pack("<i8", #data)) ~= #data then error("UNSOUND") end`)
 }
 
-// FuzzPattern: a pattern and a subject end, within the limits; find and match agree on whether there is a match, where a zero byte does not end the pattern (find takes that for plain text if nothing special is before it).
+// FuzzPattern: a pattern and a subject end, within the limits; find and match agree on whether there is a match, where
+// a zero byte does not end the pattern (find takes that for plain text if nothing special is before it).
 func FuzzPattern(f *testing.F) {
 	for _, seed := range []string{"%a+ hello", "(a*(.)%w)() abcd", "[^]] x", "%b() (a(b))", "%f[%w]%w+ the end", ".-.-.-b aaaaaaaaaaaaaaaa", "% x", "[ x", "(()) x"} {
 		f.Add([]byte(seed))

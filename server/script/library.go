@@ -11,11 +11,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// A library is a script that registers functions. It is loaded once, to see what it registers, and once more by each machine that calls
-// one of them; the functions then stay in that machine, with the locals that they share.
+// A library is a script that registers functions. It is loaded once, to see what it registers, and once more by each
+// machine that calls one of them; the functions then stay in that machine, with the locals that they share.
 //
-// While it is loaded it sees no globals but redis.register_function, redis.log and the constants of redis: so a load has the same
-// outcome wherever it takes place. The globals of scripts appear when it has been loaded.
+// While it is loaded it sees no globals but redis.register_function, redis.log and the constants of redis: so a load
+// has the same outcome wherever it takes place. The globals of scripts appear when it has been loaded.
 
 // MaxLoad is how long FUNCTION LOAD may take.
 const MaxLoad = 500 * time.Millisecond
@@ -59,7 +59,8 @@ func LibraryName(source string) (string, error) {
 	return name, err
 }
 
-// parseMetadata reads the first line. code is what follows it, with the end of the line, so that lines are counted from the first.
+// parseMetadata reads the first line. code is what follows it, with the end of the line, so that lines are counted from
+// the first.
 func parseMetadata(source string) (name, code string, err error) {
 	if !strings.HasPrefix(source, "#!") {
 		return "", "", ErrNoMetadata
@@ -114,8 +115,8 @@ type loaded struct {
 	callbacks map[string]*lua.LFunction
 }
 
-// Load compiles and loads a library. limit is how long it may take, 0 for no limit. An Error is what FUNCTION LOAD replies, without the
-// code in front; any other error is that of r's context.
+// Load compiles and loads a library. limit is how long it may take, 0 for no limit. An Error is what FUNCTION LOAD
+// replies, without the code in front; any other error is that of r's context.
 func (e *Engine) Load(source string, r *Run, limit time.Duration) (*Library, error) {
 	name, code, err := parseMetadata(source)
 	if err != nil {

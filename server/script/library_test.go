@@ -35,7 +35,8 @@ func load(t *testing.T, e *script.Engine, source string) *script.Library {
 	return lib
 }
 
-// TestLibraryOfMachine: a machine keeps the locals of a library between calls, and gives them up when the library is another one.
+// TestLibraryOfMachine: a machine keeps the locals of a library between calls, and gives them up when the library is
+// another one.
 func TestLibraryOfMachine(t *testing.T) {
 	e := script.NewEngine("7.2.4")
 	lib := load(t, e, counting)
@@ -59,8 +60,8 @@ func TestLibraryOfMachine(t *testing.T) {
 	}
 }
 
-// TestHostileLibraries: a library that does not end, or takes all memory, is refused in time, and one whose functions do is
-// stopped as a script is.
+// TestHostileLibraries: a library that does not end, or takes all memory, is refused in time, and one whose functions
+// do is stopped as a script is.
 func TestHostileLibraries(t *testing.T) {
 	e := script.NewEngine("7.2.4")
 	for source, want := range map[string]string{

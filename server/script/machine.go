@@ -141,9 +141,9 @@ func (m *machine) look() <-chan struct{} {
 	return nil
 }
 
-// stride is how many instructions may pass until the next look. One instruction of the interpreter can compare two strings, hash one,
-// or read it as a number, whatever its length: with strings of many MiB each may take longer than all that usually pass
-// between two looks.
+// stride is how many instructions may pass until the next look. One instruction of the interpreter can compare two
+// strings, hash one, or read it as a number, whatever its length: with strings of many MiB each may take longer than
+// all that usually pass between two looks.
 func (m *machine) stride() int {
 	if m.longest <= stepBytes {
 		return lookAfter
@@ -232,9 +232,9 @@ func heap() (objects, live uint64) {
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
 }
 
-// sample compares the heap with its limit. At first what is on the heap may be garbage, so the limit is a loose one. When
-// the heap has grown by as much as the run may take, it is collected, and what is left gives a strict limit. Later it is
-// collected when half as much has come on top, but not so often that this is all that the process does.
+// sample compares the heap with its limit. At first what is on the heap may be garbage, so the limit is a loose one.
+// When the heap has grown by as much as the run may take, it is collected, and what is left gives a strict limit. Later
+// it is collected when half as much has come on top, but not so often that this is all that the process does.
 func (m *machine) sample() {
 	pending := uint64(m.pending)
 	m.pending = 0
@@ -320,8 +320,8 @@ func (m *machine) enter(L *lua.LState) {
 
 func (m *machine) leave() { m.nested-- }
 
-// enterThread counts a call that goes on in another thread; leaveTo follows it. A thread has so many nested calls at most, but each of those
-// may be one of a metamethod, which nests the interpreter itself.
+// enterThread counts a call that goes on in another thread; leaveTo follows it. A thread has so many nested calls at
+// most, but each of those may be one of a metamethod, which nests the interpreter itself.
 func (m *machine) enterThread(L *lua.LState) {
 	m.enter(L)
 	calls := 16

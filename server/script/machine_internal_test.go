@@ -7,8 +7,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// TestLongStringsAreLookedAfter: with long strings, wherever they come from, few instructions pass between two looks, and in the next run
-// as many as ever.
+// TestLongStringsAreLookedAfter: with long strings, wherever they come from, few instructions pass between two looks,
+// and in the next run as many as ever.
 func TestLongStringsAreLookedAfter(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 1<<24)
 	for source, want := range map[string]int{

@@ -10,8 +10,8 @@ import (
 
 // Numbers as text. Lua 5.1 leaves both directions to C: strtod reads, "%.14g" writes.
 
-// quietNaN is what C has where it has a NaN without a sign. [math.NaN] has other bits: it says that Go has made it, by ^ or a function of
-// package math, where C's processor would have made a negative one.
+// quietNaN is what C has where it has a NaN without a sign. [math.NaN] has other bits: it says that Go has made it, by
+// ^ or a function of package math, where C's processor would have made a negative one.
 var quietNaN = math.Float64frombits(0x7ff8 << 48)
 
 // likeC returns a number that is to be shown or packed, with the bits that C has.

@@ -10,9 +10,10 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// The interpreter cannot be told how to concatenate, or how long a table is, and what % leaves of -4 and 2 is -0 for it. So these operators become calls of Go
-// functions: the callee is a string constant that no script can contain, and bindConstants puts the function in its
-// place once the prototype is made. A call costs some 100 ns more than the operator.
+// The interpreter cannot be told how to concatenate, or how long a table is, and what % leaves of -4 and 2 is -0 for
+// it. So these operators become calls of Go functions: the callee is a string constant that no script can contain, and
+// bindConstants puts the function in its place once the prototype is made. A call costs some 100 ns more than the
+// operator.
 
 var (
 	nonce      = rand.Text()

@@ -56,7 +56,8 @@ type Run struct {
 	Keys, Args [][]byte
 	// Memory is how many bytes the heap of the process may grow by during the run. Default: DefaultMemory.
 	Memory uint64
-	// Steps is how many instructions the run may take, about, before ErrSteps ends it. A command counts as 64. Default: any number.
+	// Steps is how many instructions the run may take, about, before ErrSteps ends it. A command counts as 64. Default:
+	// any number.
 	Steps int
 
 	control control

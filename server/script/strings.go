@@ -16,8 +16,8 @@ var stringFunctions = functions{
 	"upper": func(L *lua.LState) int { return mapBytes(L, 'a', 'z') },
 }
 
-// stringMetamethods are arithmetic with strings, whose numbers the interpreter would read differently. Every % is __mod of
-// these, also between numbers: see rewrite.go.
+// stringMetamethods are arithmetic with strings, whose numbers the interpreter would read differently. Every % is __mod
+// of these, also between numbers: see rewrite.go.
 var stringMetamethods = functions{
 	"__add": stringArithmetic("__add", func(a, b float64) float64 { return a + b }),
 	"__sub": stringArithmetic("__sub", func(a, b float64) float64 { return a - b }),

@@ -15,11 +15,11 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// A backup as a stream is a tar archive of the directory that Backup would have made: segments, their hints, and the manifest as the
-// last file. A truncated archive has no manifest, and Open refuses a directory without one.
+// A backup as a stream is a tar archive of the directory that Backup would have made: segments, their hints, and the
+// manifest as the last file. A truncated archive has no manifest, and Open refuses a directory without one.
 //
-// Unsealed segments are read twice: they must verify before they are sealed in the archive. They have no hints there; the first
-// opening of the copy makes them.
+// Unsealed segments are read twice: they must verify before they are sealed in the archive. They have no hints there;
+// the first opening of the copy makes them.
 
 // Archive writes the copy to w.
 func Archive(src *Source, w io.Writer) (Result, error) {

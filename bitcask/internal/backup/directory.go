@@ -240,8 +240,8 @@ func (b *backup) eachPiece(from vfs.File, name string, size int64, do func(piece
 	return nil
 }
 
-// copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy that does
-// not verify must not be sealed.
+// copyUnsealed copies the frames of a segment and seals the copy. Its bytes are read once more, for the hint: a copy
+// that does not verify must not be sealed.
 func (b *backup) copyUnsealed(c commitlog.CutSegment) error {
 	f, err := b.copyBytes(c.File, c.Name, c.Frames)
 	if err != nil {
@@ -315,8 +315,8 @@ func (b *backup) writeManifest(maxSeq uint64) error {
 	return m.Close()
 }
 
-// leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error if there is
-// anything else: then the directory is not ours to clear.
+// leftovers is what a backup that was interrupted has left in the temporary directory, but for the lock. It is an error
+// if there is anything else: then the directory is not ours to clear.
 func leftovers(fsys vfs.FS, temp string) (list []string, err error) {
 	names, err := fsys.List(temp)
 	if err != nil && !failure.IsNotExist(err) {
@@ -343,7 +343,8 @@ func (b *backup) clear() error {
 	return err
 }
 
-// removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name does.
+// removeTemp removes the temporary directory after a failure; what cannot be removed, the next backup of that name
+// does.
 func (b *backup) removeTemp() error {
 	// Once renamed, by us or by another process, it is not ours to remove: a rename that fails may have
 	// been made.

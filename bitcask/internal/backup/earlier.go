@@ -15,12 +15,13 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// An earlier backup of the same store, on the disk of the new one, spares copying the segments that it has already: they get a second
-// name in the new one, which is as whole as any. Each of them is read first, and must verify to its last byte: what has rotted there
-// is copied from the store.
+// An earlier backup of the same store, on the disk of the new one, spares copying the segments that it has already:
+// they get a second name in the new one, which is as whole as any. Each of them is read first, and must verify to its
+// last byte: what has rotted there is copied from the store.
 //
-// Store and id do not tell one segment from another, for copies of a directory continue the same segments. So header and footer must be the same
-// ones, in which each has a random number; where it has none, as if a merge has written it, all bytes must be.
+// Store and id do not tell one segment from another, for copies of a directory continue the same segments. So header
+// and footer must be the same ones, in which each has a random number; where it has none, as if a merge has written it,
+// all bytes must be.
 
 // earlier is an earlier backup.
 type earlier struct {
@@ -103,7 +104,8 @@ func (b *backup) reuse(sg *segment.Segment) (done bool, err error) {
 	return err == nil, err
 }
 
-// sameSegment reports whether a segment of the earlier backup verifies and is the one of the store. Errors are those of ending the backup.
+// sameSegment reports whether a segment of the earlier backup verifies and is the one of the store. Errors are those of
+// ending the backup.
 func (b *backup) sameSegment(there, sg *segment.Segment) (bool, error) {
 	sound, err := b.sound(there, sg)
 	if err != nil || !sound {

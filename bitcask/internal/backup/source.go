@@ -12,16 +12,18 @@ type Source struct {
 	Dir      string
 	ReadOnly bool // another process may write to the store
 	NoHints  bool // the copy needs none
-	// Cut returns the segments of the moment of the copy, without empty ones, and the sequence number after their last record. Their
-	// files stay until release.
+	// Cut returns the segments of the moment of the copy, without empty ones, and the sequence number after their last
+	// record. Their files stay until release.
 	Cut func() (list []commitlog.CutSegment, next uint64, release func(), err error)
-	// Manifest returns what a copy inherits of the store's manifest: Store, Seed, Features, Collided and Origins. They belong to the caller.
+	// Manifest returns what a copy inherits of the store's manifest: Store, Seed, Features, Collided and Origins. They
+	// belong to the caller.
 	Manifest func() *manifest.Manifest
 	// Earlier is the directory of an earlier backup, whose segments are used where they are the same. Default: none.
 	Earlier string
 	// Ended is why the copy is to be given up, or nil.
 	Ended func() error
-	// Read is told of how many bytes more are done: read of files that are copied or compared, or of segments that are linked.
+	// Read is told of how many bytes more are done: read of files that are copied or compared, or of segments that are
+	// linked.
 	Read func(bytes int64)
 }
 

@@ -1,5 +1,5 @@
-// Package check finds everything about a store that is not as the format promises, and changes nothing: [Run] reads all of it. What the rules of
-// its findings are, says bitcask.Store.Check.
+// Package check finds everything about a store that is not as the format promises, and changes nothing: [Run] reads all
+// of it. What the rules of its findings are, says bitcask.Store.Check.
 package check
 
 import (
@@ -31,8 +31,8 @@ type Environment struct {
 	Read     func(bytes int64)      // told of bytes that have been dealt with
 	NoIndex  bool                   // the INDEX is of another moment
 
-	// Again opens the store once more, with its INDEX, or returns nil if it is of another moment by now. The field is nil where the log cannot tell
-	// what the INDEX should contain.
+	// Again opens the store once more, with its INDEX, or returns nil if it is of another moment by now. The field is
+	// nil where the log cannot tell what the INDEX should contain.
 	Again func(context.Context) (again *Environment, done func() error, err error)
 }
 

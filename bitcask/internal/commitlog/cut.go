@@ -16,9 +16,9 @@ type CutSegment struct {
 	Frames int64         // where its frames end; 0 if it is sealed
 }
 
-// Cut is the log at a moment between two commits, and the sequence number after its last record. It delays others only for one pass over
-// the list of segments. The listed segments hold everything written before: a merge lists its output, and removes its inputs, only when
-// all that it relied on is in the log.
+// Cut is the log at a moment between two commits, and the sequence number after its last record. It delays others only
+// for one pass over the list of segments. The listed segments hold everything written before: a merge lists its output,
+// and removes its inputs, only when all that it relied on is in the log.
 func (l *Log) Cut() (list []CutSegment, next uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,8 @@ func (l *Log) FootOf(sg *segment.Segment) (ft format.Footer, sealed, listed bool
 	return sg.Footer, sg.Sealed(), sg.Size.Load() > format.SegmentHeaderSize
 }
 
-// Split returns the segments with the given ids, all of which must be sealed, and the lowest sequence number outside of them.
+// Split returns the segments with the given ids, all of which must be sealed, and the lowest sequence number outside of
+// them.
 func (l *Log) Split(ids []uint32) (in []*segment.Segment, outside uint64, err error) {
 	l.mu.Lock() // no rotation until then
 	defer l.mu.Unlock()

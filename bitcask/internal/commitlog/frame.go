@@ -10,7 +10,8 @@ type Frame struct {
 	Size    int64    // in the log, all values included
 }
 
-// finish fills in header and checksums for a place in the log, and splits the frame into pieces if values are out of line.
+// finish fills in header and checksums for a place in the log, and splits the frame into pieces if values are out of
+// line.
 func (f *Frame) finish(h format.FrameHeader, s format.ChecksumSeed, at uint32) (whole []byte, pieces [][]byte) {
 	format.FinishFrame(f.Bytes, h, s, at, f.Records, f.Values)
 	if len(f.Values) == 0 {

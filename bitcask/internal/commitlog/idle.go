@@ -8,12 +8,13 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
-// NoteIdle, which one goroutine calls at intervals, notes in the manifest how far the log reaches when there has been no write since
-// the last call: an edit of type close, as Close makes it. From then on no byte before that end can pass for one that a crash cut
-// short, whatever the sync mode. No later frame vouches for the frames at the end of the log. It reports false if the store has failed.
+// NoteIdle, which one goroutine calls at intervals, notes in the manifest how far the log reaches when there has been
+// no write since the last call: an edit of type close, as Close makes it. From then on no byte before that end can pass
+// for one that a crash cut short, whatever the sync mode. No later frame vouches for the frames at the end of the log.
+// It reports false if the store has failed.
 //
-// A store that is written to all the time pays nothing. One with pauses pays a sync of the manifest, and with SyncNone one of
-// the log, for each pause.
+// A store that is written to all the time pays nothing. One with pauses pays a sync of the manifest, and with SyncNone
+// one of the log, for each pause.
 func (l *Log) NoteIdle() (more bool) {
 	l.mu.Lock()
 	seq := l.writeSeq
@@ -58,8 +59,8 @@ func (l *Log) mark() bool {
 	return true
 }
 
-// markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so far are
-// taken.
+// markLocked is the body of the edit that says: the active segment is on disk up to end, and all sequence numbers so
+// far are taken.
 func (l *Log) markLocked(end int64) []byte {
 	return manifest.CloseBody(l.active.ID, uint64(end), l.writeSeq-1)
 }

@@ -17,8 +17,8 @@ import (
 type Log struct {
 	env   Environment
 	spins int // how often a writer checks whether another is done; 0 on one processor
-	// waited says that every writer waits for a sync. Then a writer lets others run before it writes, for the sync has released
-	// many at once, and one write for all of them is cheaper; and frames are written, not copied.
+	// waited says that every writer waits for a sync. Then a writer lets others run before it writes, for the sync has
+	// released many at once, and one write for all of them is cheaper; and frames are written, not copied.
 	waited atomic.Bool
 
 	mu       sync.Mutex // guards all below; never held during a write or a commit's sync
@@ -71,8 +71,8 @@ const (
 	maxCombined = 4
 )
 
-// Environment is what the log needs of its store. Its functions are called without the log's lock, but for Sealed, and LogEdit in
-// Close.
+// Environment is what the log needs of its store. Its functions are called without the log's lock, but for Sealed, and
+// LogEdit in Close.
 type Environment struct {
 	SegmentSize    int64
 	SyncAlways     bool  // every writer waits for a sync, until SetWaited says otherwise
@@ -98,7 +98,8 @@ func (l *Log) Init(env Environment) {
 	}
 }
 
-// SetWaited says whether every writer waits for a sync from now on. It decides how frames are written best, not who waits.
+// SetWaited says whether every writer waits for a sync from now on. It decides how frames are written best, not who
+// waits.
 func (l *Log) SetWaited(waited bool) { l.waited.Store(waited) }
 
 // Append writes a commit and returns the place of its frame. The sequence numbers of its records
@@ -314,8 +315,8 @@ func (l *Log) failLocked(cause error) error {
 	return l.failed
 }
 
-// Fail makes the store refuse writes for a reason outside of the log, unless that may pass by itself. It returns the error
-// that writes fail with, or the cause if they do not.
+// Fail makes the store refuse writes for a reason outside of the log, unless that may pass by itself. It returns the
+// error that writes fail with, or the cause if they do not.
 func (l *Log) Fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -98,8 +98,8 @@ func frame(key string, values ...[]byte) *commitlog.Frame {
 	return f
 }
 
-// TestFramesOfManyWriters: their frames follow one another in the segments, whole, with sequence numbers that have no gap,
-// each where its writer has been told.
+// TestFramesOfManyWriters: their frames follow one another in the segments, whole, with sequence numbers that have no
+// gap, each where its writer has been told.
 func TestFramesOfManyWriters(t *testing.T) {
 	f := newFixture(t)
 	short, long := []byte("value"), bytes.Repeat([]byte("long"), 100)

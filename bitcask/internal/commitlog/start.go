@@ -27,7 +27,8 @@ func (l *Log) Show(tail []*segment.Segment) {
 	}
 }
 
-// Follow is Show for a store that goes on reading: the log ends with active, and next is the number of the record to come.
+// Follow is Show for a store that goes on reading: the log ends with active, and next is the number of the record to
+// come.
 func (l *Log) Follow(active *segment.Segment, foot format.Footer, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,10 +74,11 @@ func newest(tail []*segment.Segment) int {
 	return 0
 }
 
-// Start makes the log ready for commits. tail is the unsealed segments in log order, read, with their torn tails truncated and all
-// that is left of them on disk. Those before the newest one with frames are sealed, those after it are ready for use. The manifest
-// calls the length closed of the segment with id closedID a clean end. sealed is the ids of those that were sealed, of
-// a Start that has failed too: after one that a full disk has stopped it may be called again.
+// Start makes the log ready for commits. tail is the unsealed segments in log order, read, with their torn tails
+// truncated and all that is left of them on disk. Those before the newest one with frames are sealed, those after it
+// are ready for use. The manifest calls the length closed of the segment with id closedID a clean end. sealed is the
+// ids of those that were sealed, of a Start that has failed too: after one that a full disk has stopped it may be
+// called again.
 func (l *Log) Start(tail []*segment.Segment, closedID uint32, closed int64) (sealed []uint32, err error) {
 	i := newest(tail)
 	if i < len(tail) && tail[i].HasFooter {
@@ -124,8 +126,8 @@ func (l *Log) sealAtOpen(sg *segment.Segment) error {
 	return nil
 }
 
-// Close notes in the manifest how far the active segment reaches, so that damage to it can be told from a torn tail, and that the store
-// is closed. The log has been synced, and takes no more commits.
+// Close notes in the manifest how far the active segment reaches, so that damage to it can be told from a torn tail,
+// and that the store is closed. The log has been synced, and takes no more commits.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

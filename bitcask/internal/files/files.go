@@ -1,4 +1,5 @@
-// Package files has what the rooms of a store do with any file: walk it in pieces, write it once more, undo a write that failed.
+// Package files has what the rooms of a store do with any file: walk it in pieces, write it once more, undo a write
+// that failed.
 package files
 
 import (
@@ -43,8 +44,8 @@ func AllZeros(f vfs.File, from, length int64) (bool, error) {
 // OnlyZeros reports whether all bytes are zero.
 func OnlyZeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
-// TrimZeros returns where the first size bytes of a file end without the zeros at their end. It looks through no more than most bytes and
-// a piece.
+// TrimZeros returns where the first size bytes of a file end without the zeros at their end. It looks through no more
+// than most bytes and a piece.
 func TrimZeros(f vfs.File, size, most int64) (end int64, err error) {
 	const piece = 16 << 10
 	buf := make([]byte, min(piece, size))
@@ -86,9 +87,9 @@ func TruncateTo(f vfs.File, size int64, cause error) error {
 	return failure.NewRetryable(cause)
 }
 
-// SyncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be lost with
-// them. The process that made them may have been killed before it synced them. A directory that may not be read was made by
-// another user.
+// SyncNames makes the name of a directory durable, and the names of those above it: what is synced in it would be lost
+// with them. The process that made them may have been killed before it synced them. A directory that may not be read
+// was made by another user.
 func SyncNames(fsys vfs.FS, dir string) error {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		parent := filepath.Dir(dir)
@@ -104,8 +105,8 @@ func SyncNames(fsys vfs.FS, dir string) error {
 // diskSector is what a disk writes whole or not at all, in bytes.
 const diskSector = 512
 
-// LostSector reports whether a power cut explains where the bytes of a file, at an offset, begin to differ from those that
-// were to be written: the sector has none of them.
+// LostSector reports whether a power cut explains where the bytes of a file, at an offset, begin to differ from those
+// that were to be written: the sector has none of them.
 func LostSector(is, was []byte, offset int64) bool {
 	i := 0
 	for i < len(is) && is[i] == was[i] {

@@ -1,5 +1,5 @@
-// Package followlog reads the commits of a log that another process may be appending to, in their order, each once. It takes no lock and
-// relies on no event: what it needs to know it finds in the files.
+// Package followlog reads the commits of a log that another process may be appending to, in their order, each once. It
+// takes no lock and relies on no event: what it needs to know it finds in the files.
 //
 //   - A frame that does not verify is not there yet: the writer copies it, or will. A place that stays bad while the log goes on elsewhere
 //     is a gap.
@@ -11,7 +11,8 @@
 //   - The manifest is at least as new as the frames that are handed out: a collision of hashes is noted there before a key that has one is
 //     written.
 //
-// Segments are opened when the manifest lists them, before they hold anything, so that a merge that removes their names does not matter.
+// Segments are opened when the manifest lists them, before they hold anything, so that a merge that removes their names
+// does not matter.
 package followlog
 
 import (
@@ -64,7 +65,8 @@ type Reader struct {
 	buf [format.FrameHeaderSize]byte
 }
 
-// checkShare is the part of the time, 1/checkShare, that comparing what was read may take. The last frame is always compared.
+// checkShare is the part of the time, 1/checkShare, that comparing what was read may take. The last frame is always
+// compared.
 const checkShare = 32
 
 var (
@@ -85,8 +87,8 @@ func (r *Reader) Begin(sg *segment.Segment, foot format.Footer) error {
 	return r.check(true)
 }
 
-// Round calls fn for each commit that has come since the last one, in order. current says that it has met the end of the log, as the
-// manifest was when the round began.
+// Round calls fn for each commit that has come since the last one, in order. current says that it has met the end of
+// the log, as the manifest was when the round began.
 func (r *Reader) Round(fn func(h *format.FrameHeader, entries []format.Entry) error) (current bool, err error) {
 	if _, err := r.Refresh(); err != nil {
 		return false, err
@@ -199,8 +201,8 @@ type stuck struct {
 	err   error         // what the search has found
 }
 
-// stalled is why what stands where the reader has ended, if it is no frame, cannot be one that is about to be copied: what is to follow it
-// is there, and stays.
+// stalled is why what stands where the reader has ended, if it is no frame, cannot be one that is about to be copied:
+// what is to follow it is there, and stays.
 func (r *Reader) stalled() error {
 	if r.Frames == nil || r.Frames.HasFooter {
 		return nil
@@ -244,8 +246,8 @@ func (r *Reader) JudgeEnd() error {
 	return r.stalled()
 }
 
-// inPlace makes sure that the segments that are open are those that the directory has under their names. A writer never replaces a
-// segment, so another file under a name means that somebody has put another copy of the store there.
+// inPlace makes sure that the segments that are open are those that the directory has under their names. A writer never
+// replaces a segment, so another file under a name means that somebody has put another copy of the store there.
 func (r *Reader) inPlace() error {
 	if time.Since(r.placed) < Latest {
 		return nil

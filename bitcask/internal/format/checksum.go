@@ -36,9 +36,9 @@ func (s ChecksumSeed) Verifies(record []byte, offset uint32) bool {
 // Start is the checksum of nothing at offset, to be carried on with extend.
 func (s ChecksumSeed) Start(offset uint32) uint32 { return uint32(s) + offset*0x9E3779B1 }
 
-// ExtendSum carries a checksum on over data. The library takes what is left of data after whole blocks of 16 bytes, and short
-// data, byte by byte; nearly every record ends so. Here that takes eight bytes at a time ("slicing by 8": Kounavis and Berry,
-// A Systematic Approach to Building High Performance Software-based CRC Generators, 2005).
+// ExtendSum carries a checksum on over data. The library takes what is left of data after whole blocks of 16 bytes, and
+// short data, byte by byte; nearly every record ends so. Here that takes eight bytes at a time ("slicing by 8":
+// Kounavis and Berry, A Systematic Approach to Building High Performance Software-based CRC Generators, 2005).
 func ExtendSum(sum uint32, data []byte) uint32 {
 	if !sliced || len(data) >= shortSum {
 		whole := len(data)

@@ -11,16 +11,16 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
-// Remains are the bytes that recovery has truncated: the rest of a write that a crash cut short, and everything after it.
-// They are kept in a file of their own, synced before the truncation, unless they are all zeros. Nothing in the store refers
-// to them: they can be deleted at any time. Salvage reads them.
+// Remains are the bytes that recovery has truncated: the rest of a write that a crash cut short, and everything after
+// it. They are kept in a file of their own, synced before the truncation, unless they are all zeros. Nothing in the
+// store refers to them: they can be deleted at any time. Salvage reads them.
 //
 //	header: magic "STAVETRN" | version u16 | flags u16 | segment id u32 (0: MANIFEST) | store id 16 | offset u64 |
 //	        next sequence u64 | length u64 | crc u32
 //	bytes:  as they stood from offset on
 //
-// The store id is that of the store that made the segment, as in its header. Next sequence is where the log continued: that
-// number has been given twice, to a record in the remains and to one in the log.
+// The store id is that of the store that made the segment, as in its header. Next sequence is where the log continued:
+// that number has been given twice, to a record in the remains and to one in the log.
 const (
 	remainsMagic      = "STAVETRN"
 	remainsVersion    = 1
@@ -29,8 +29,8 @@ const (
 	remainsInfix      = ".torn-"
 )
 
-// RemainsName names the remains of a file from an offset on. The higher n is, the later they were kept: one more than the
-// highest of those that were there before.
+// RemainsName names the remains of a file from an offset on. The higher n is, the later they were kept: one more than
+// the highest of those that were there before.
 func RemainsName(id uint32, offset int64, n int) string {
 	name := ManifestName
 	if id != 0 {

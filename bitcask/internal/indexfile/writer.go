@@ -35,8 +35,8 @@ type Source struct {
 	Ended  func() bool // gives the writing up; may be nil
 }
 
-// Write writes an INDEX to an empty file and returns what it says. Writers of the store continue; no location may come to lead into a segment
-// that is removed meanwhile.
+// Write writes an INDEX to an empty file and returns what it says. Writers of the store continue; no location may come
+// to lead into a segment that is removed meanwhile.
 func Write(f vfs.File, s *Source) (*Contents, error) {
 	w := &writer{s: s, file: f, pos: HeaderSize, seal: format.NewChecksumSeed(s.Store, 0)}
 	return &w.contents, w.write()

@@ -1,13 +1,14 @@
 // Package kway orders the sources of a k-way merge by sequence number.
 //
-// Replaying the log, merging segments and salvaging a store each read many segments as one, lowest sequence number first. Heap says
-// which source is next; what a source is, and how it proceeds, is the caller's affair. A Heap is for one goroutine.
+// Replaying the log, merging segments and salvaging a store each read many segments as one, lowest sequence number
+// first. Heap says which source is next; what a source is, and how it proceeds, is the caller's affair. A Heap is for
+// one goroutine.
 package kway
 
 import "math"
 
-// Heap holds the sources that have an entry at hand, by the sequence number of that entry. The zero value is empty. Every change
-// takes time in the order of log n, or is constant where the first source stays the first.
+// Heap holds the sources that have an entry at hand, by the sequence number of that entry. The zero value is empty.
+// Every change takes time in the order of log n, or is constant where the first source stays the first.
 type Heap[S any] struct{ list []item[S] }
 
 type item[S any] struct {

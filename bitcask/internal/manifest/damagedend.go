@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// damagedEnd is a manifest from its first edit that does not verify on. What stands there says itself how long it is, so the checksums
-// are those of ranges: rangesum.go.
+// damagedEnd is a manifest from its first edit that does not verify on. What stands there says itself how long it is,
+// so the checksums are those of ranges: rangesum.go.
 type damagedEnd struct {
 	m    *Manifest
 	b    []byte     // of the whole file
@@ -39,8 +39,8 @@ func (d *damagedEnd) verifies(pos int) bool {
 	return ok && diff == 0
 }
 
-// difference is between the checksum of an edit at pos and the one stored there. ok: the file has room for the edit, which ends
-// at end.
+// difference is between the checksum of an edit at pos and the one stored there. ok: the file has room for the edit,
+// which ends at end.
 func (d *damagedEnd) difference(pos int) (diff uint32, end int, ok bool) {
 	b := d.sums.b[pos:]
 	if len(b) < EditHeaderSize {
@@ -54,8 +54,8 @@ func (d *damagedEnd) difference(pos int) (diff uint32, end int, ok bool) {
 	return binary.LittleEndian.Uint32(b) ^ d.sums.sum(d.seed.Start(uint32(pos)), pos+4, end), end, true
 }
 
-// correctEdit flips the bit of b, which is the file, with which the edit at pos verifies, if it takes one bit. No part of an edit
-// that a crash cut short does.
+// correctEdit flips the bit of b, which is the file, with which the edit at pos verifies, if it takes one bit. No part
+// of an edit that a crash cut short does.
 func (d *damagedEnd) correctEdit(b []byte, pos int) bool {
 	d.prepare()
 	bit, ok := d.wrongBit(pos)
@@ -65,7 +65,8 @@ func (d *damagedEnd) correctEdit(b []byte, pos int) bool {
 	return ok
 }
 
-// wrongBit finds the bit of the file that does not let the edit at pos verify. It is among the first ones, up to format.CorrectLimit.
+// wrongBit finds the bit of the file that does not let the edit at pos verify. It is among the first ones, up to
+// format.CorrectLimit.
 func (d *damagedEnd) wrongBit(pos int) (bit int, ok bool) {
 	b := d.sums.b
 	if len(b)-pos < EditHeaderSize {

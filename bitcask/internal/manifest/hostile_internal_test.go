@@ -16,8 +16,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A malicious manifest of many MiB is judged as soon as an honest one: lengths that reach far at every place, edits that verify
-// but for one bit, segments that are never sealed.
+// A malicious manifest of many MiB is judged as soon as an honest one: lengths that reach far at every place, edits
+// that verify but for one bit, segments that are never sealed.
 func TestHostileManifest(t *testing.T) {
 	size := 16 << 20
 	if testing.Short() {

@@ -105,8 +105,8 @@ type Manifest struct {
 // Closed reports whether the last writer has closed the store: everything that it wrote is on disk.
 func (m *Manifest) Closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
 
-// sameBoot reports whether there can be no power cut between the last writer and now: all that was ever written to the store's
-// files is still there, short of a failed sync.
+// sameBoot reports whether there can be no power cut between the last writer and now: all that was ever written to the
+// store's files is still there, short of a failed sync.
 func (m *Manifest) sameBoot() bool { return m.Booted && m.Boot == m.Here && m.Here != vfs.BootID{} }
 
 // ClosedUpTo is how much of an unsealed segment was on disk at the last close or pause.
@@ -252,8 +252,8 @@ func (m *Manifest) append(typ byte, body []byte) error {
 	return m.Apply(typ, body)
 }
 
-// fail keeps an error that leaves the file's content in doubt: there may be an edit at its end, which another one, at the same
-// place, would overwrite in part. After it no edit is written.
+// fail keeps an error that leaves the file's content in doubt: there may be an edit at its end, which another one, at
+// the same place, would overwrite in part. After it no edit is written.
 func (m *Manifest) fail(err error) error {
 	if err != nil && !failure.IsRetryable(err) {
 		m.failed = err
@@ -276,8 +276,8 @@ func reserveFloor(typ byte) int64 {
 	return reserve.LeaveEighth
 }
 
-// write writes an edit after the others. What a full disk has left of it is off the disk when write returns: the files that
-// the edit names will be removed, and a power cut must not bring it back.
+// write writes an edit after the others. What a full disk has left of it is off the disk when write returns: the files
+// that the edit names will be removed, and a power cut must not bring it back.
 func (m *Manifest) write(edit []byte) error {
 	_, err := m.File.WriteAt(edit, m.Size)
 	if err == nil {
@@ -299,7 +299,8 @@ func (m *Manifest) rewriteDue() bool {
 	return m.Size > max(rewriteAt, 2*snapshot)
 }
 
-// CloseBody is the body of an edit that says: the active segment is on disk up to a length, and all sequence numbers up to maxSeq are taken.
+// CloseBody is the body of an edit that says: the active segment is on disk up to a length, and all sequence numbers up
+// to maxSeq are taken.
 func CloseBody(id uint32, length, maxSeq uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, id)
 	b = binary.LittleEndian.AppendUint64(b, length)

@@ -97,8 +97,8 @@ func TestFeatureBits(t *testing.T) {
 	}
 }
 
-// After a failed sync of the manifest there is an edit after its end that may or may not be on disk. No other one takes its
-// place: the rest of the longer one would follow it.
+// After a failed sync of the manifest there is an edit after its end that may or may not be on disk. No other one takes
+// its place: the rest of the longer one would follow it.
 func TestNoEditAfterAFailedSync(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))
@@ -125,8 +125,8 @@ func TestNoEditAfterAFailedSync(t *testing.T) {
 	must(t, again.Close())
 }
 
-// One flipped bit in the last edit is damage, whatever the edit says and wherever the power went; half an edit is not, and in
-// the life of the kernel in which it was written an edit that is all there but does not verify is.
+// One flipped bit in the last edit is damage, whatever the edit says and wherever the power went; half an edit is not,
+// and in the life of the kernel in which it was written an edit that is all there but does not verify is.
 func TestFlippedEdit(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))

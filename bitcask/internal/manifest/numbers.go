@@ -2,8 +2,8 @@ package manifest
 
 import "github.com/stavedb/stave/bitcask/internal/format"
 
-// maxUnsealed is far more unsealed segments than a store ever has: one that is being sealed, the active one, and the next. Edits look
-// through all of them.
+// maxUnsealed is far more unsealed segments than a store ever has: one that is being sealed, the active one, and the
+// next. Edits look through all of them.
 const maxUnsealed = 256
 
 // checkNumbers refuses a manifest with numbers that are never given.

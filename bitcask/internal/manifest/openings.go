@@ -45,7 +45,8 @@ func (m *Manifest) Gave(id, seq uint64) bool {
 	return !slices.ContainsFunc(m.Openings[i+1:], func(o Opening) bool { return o.First <= seq })
 }
 
-// Continues reports whether the log has the record with a sequence number that it had when its openings were those before.
+// Continues reports whether the log has the record with a sequence number that it had when its openings were those
+// before.
 func (m *Manifest) Continues(before []Opening, seq uint64) bool {
 	at := -1
 	for i, o := range before {

@@ -9,8 +9,8 @@ import (
 
 // TestOpenings asks which states of the log the openings in a manifest vouch for.
 func TestOpenings(t *testing.T) {
-	// a, b and c each found what the one before had written; d did not: records 25 to 29, and 24, are gone, or were never in
-	// the copy that it has opened. e wrote nothing, and f began at the same place.
+	// a, b and c each found what the one before had written; d did not: records 25 to 29, and 24, are gone, or were
+	// never in the copy that it has opened. e wrote nothing, and f began at the same place.
 	list := []Opening{{'a', 1}, {'b', 11}, {'c', 24}, {'d', 24}, {'e', 31}, {'f', 31}}
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("d"))

@@ -54,7 +54,8 @@ func (m *Manifest) Inherit(store [16]byte, below uint32, through uint64) {
 	}
 }
 
-// StoreOf is the id of the store that made a segment. A copy has an id of its own, and so have the segments that it makes:
+// StoreOf is the id of the store that made a segment. A copy has an id of its own, and so have the segments that it
+// makes:
 // those that its original makes after the copy are foreign to it.
 func (m *Manifest) StoreOf(id uint32) [16]byte {
 	for _, in := range m.Origins {

@@ -2,12 +2,13 @@ package manifest
 
 import "github.com/klauspost/crc32"
 
-// Checksums of any range of a manifest, each in the same short time. Whether there is an edit at a place depends on as many bytes
-// as its length says. Checking every place of a file, and every length that one flipped bit makes of another, takes a time that
-// grows with the square of the file: hours for a few malicious MiB.
+// Checksums of any range of a manifest, each in the same short time. Whether there is an edit at a place depends on as
+// many bytes as its length says. Checking every place of a file, and every length that one flipped bit makes of
+// another, takes a time that grows with the square of the file: hours for a few malicious MiB.
 //
-// A checksum without its final inversion is linear: after the bytes from i to j it is its former value, advanced by j-i zero
-// bytes, xor the checksum of these bytes from zero. So the state before every few bytes of the file gives that of any range.
+// A checksum without its final inversion is linear: after the bytes from i to j it is its former value, advanced by j-i
+// zero bytes, xor the checksum of these bytes from zero. So the state before every few bytes of the file gives that of
+// any range.
 
 // stride is how many bytes are between two states that are kept.
 const stride = 32
@@ -88,7 +89,8 @@ func (r *rangeSums) sum(sum uint32, from, to int) uint32 {
 	return ^(r.moved(^sum^r.before(from), to-from) ^ r.before(to))
 }
 
-// flipped returns which bit of b[from:to] has to be flipped for the checksum of a range that ends at end to change by diff.
+// flipped returns which bit of b[from:to] has to be flipped for the checksum of a range that ends at end to change by
+// diff.
 func (r *rangeSums) flipped(diff uint32, from, to, end int) (bit int, ok bool) {
 	if from >= to {
 		return 0, false

@@ -36,8 +36,9 @@ func Read(fsys vfs.FS, dir string, mode vfs.Mode, pass func(error) error) (m *Ma
 	return m, nil
 }
 
-// MakeGood truncates the bytes after the last edit, and makes the others durable, bytes and name, before anything relies
-// on them: the last edit of a killed process may be in the page cache only, and Open removes the files that it retires.
+// MakeGood truncates the bytes after the last edit, and makes the others durable, bytes and name, before anything
+// relies on them: the last edit of a killed process may be in the page cache only, and Open removes the files that it
+// retires.
 func (m *Manifest) MakeGood() error {
 	if len(m.Rest) > 0 {
 		if err := m.File.Truncate(m.Size); err != nil {
@@ -93,8 +94,8 @@ func (m *Manifest) replay(pass func(error) error) error {
 	return m.judge(&end)
 }
 
-// judge decides whether the bytes after the last edit that verifies are an edit that a crash cut short, on which nothing
-// relied, or damage (I7).
+// judge decides whether the bytes after the last edit that verifies are an edit that a crash cut short, on which
+// nothing relied, or damage (I7).
 func (m *Manifest) judge(end *damagedEnd) error {
 	b, pos := end.b, int(m.Size)
 	if pos == len(b) {
@@ -141,8 +142,8 @@ func (m *Manifest) parseHeader(b []byte) error {
 	return nil
 }
 
-// ParseHeader reads the header at the beginning of b, for who looks at the file alone. The manifest can verify edits; with an error it
-// can if the bytes of the store's id are right. It is nil if there are none.
+// ParseHeader reads the header at the beginning of b, for who looks at the file alone. The manifest can verify edits;
+// with an error it can if the bytes of the store's id are right. It is nil if there are none.
 func ParseHeader(b []byte) (*Manifest, string, error) {
 	if len(b) < HeaderSize {
 		return nil, "", &failure.CorruptError{File: FileName, Offset: 0, Reason: "shorter than a header"}
@@ -179,8 +180,8 @@ func (m *Manifest) Listed() []uint32 {
 	return ids
 }
 
-// Missing is the error for a segment that is listed and not there. If bytes follow the last edit that verifies, they are what
-// is left of the edit that took the segment out.
+// Missing is the error for a segment that is listed and not there. If bytes follow the last edit that verifies, they
+// are what is left of the edit that took the segment out.
 func (m *Manifest) Missing(name string) error {
 	err := fmt.Errorf("%s: %w", name, failure.ErrMissing)
 	if len(m.Rest) > 0 {

@@ -52,7 +52,8 @@ type Input struct {
 	Records RecordReader
 }
 
-// errDead says, of an input just opened, that nothing in it is live. It takes no more than the head of its hint and a scan to know.
+// errDead says, of an input just opened, that nothing in it is live. It takes no more than the head of its hint and a
+// scan to know.
 var errDead = errors.New("nothing is live")
 
 // open begins with the hint if there is one that fits.

@@ -50,8 +50,8 @@ func (l *liveBitmap) Take(place uint32) bool {
 // PlaceSize is a number of bytes in which at most one record begins: none is shorter.
 const PlaceSize = format.RecordHeaderMin
 
-// missingEntry is the error, at the end of an input, for a place that the keydir points to and where there was no entry. If it was the hint
-// that had none, the next merge reads the data.
+// missingEntry is the error, at the end of an input, for a place that the keydir points to and where there was no
+// entry. If it was the hint that had none, the next merge reads the data.
 func (in *Input) missingEntry() error {
 	switch {
 	case in.Live.n == 0:

@@ -31,7 +31,8 @@ func NewRecordReader(seed keydir.Seed, sg *segment.Segment, read func(bytes int)
 	return RecordReader{Sg: sg, seed: seed, read: read, ahead: readAheadMin}
 }
 
-// bytes returns n bytes of the segment. Calls go forward mostly: it reads ahead, the more the closer together the calls are.
+// bytes returns n bytes of the segment. Calls go forward mostly: it reads ahead, the more the closer together the calls
+// are.
 func (r *RecordReader) bytes(at int64, n int) ([]byte, error) {
 	if from := at - r.bufAt; from >= 0 && from+int64(n) <= int64(len(r.Buf)) {
 		return r.Buf[from:][:n], nil

@@ -8,12 +8,14 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A live scan finds what is live among the strings and deadlines of some inputs of a merge. Looking up each of their entries in the
-// keydir misses the processor's cache for each, for most of them only to find it dead. A live scan goes the other way: once through all
-// slots of the keydir, in memory order, setting a bit for each position in the inputs that they point to.
+// A live scan finds what is live among the strings and deadlines of some inputs of a merge. Looking up each of their
+// entries in the keydir misses the processor's cache for each, for most of them only to find it dead. A live scan goes
+// the other way: once through all slots of the keydir, in memory order, setting a bit for each position in the inputs
+// that they point to.
 //
-// The inputs are sealed: a position that no slot points to will never be pointed to again, and one that is overwritten or deleted later
-// is noticed when its location is to move. Elements of collections have no slots; they are looked up (index.go).
+// The inputs are sealed: a position that no slot points to will never be pointed to again, and one that is overwritten
+// or deleted later is noticed when its location is to move. Elements of collections have no slots; they are looked up
+// (index.go).
 
 // Bounds are the limits of a scan.
 type Bounds struct {
@@ -44,8 +46,8 @@ type liveScan struct {
 	locs   []keydir.Loc // of slots, not yet noted
 }
 
-// scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. If looking up the entries
-// is less work, it leaves it to that.
+// scanLive finds what is live in the first of the given inputs, and in as many more as one scan serves. If looking up
+// the entries is less work, it leaves it to that.
 func (ix *Index) scanLive(inputs []*mergeinput.Input, bounds Bounds, spend func(bytes int) error) error {
 	sv := &liveScan{index: ix, bounds: bounds}
 	records := sv.choose(inputs)
@@ -112,8 +114,9 @@ func (sv *liveScan) scanStripe(sp *namespace.Space, stripe int, spend func(bytes
 	return nil
 }
 
-// hold notes the locations of some slots, from a hash on and with their stripe locked, and returns where to continue. Every record
-// in the log has its slot once its writer has released that lock: so a space that seems empty is scanned like any other.
+// hold notes the locations of some slots, from a hash on and with their stripe locked, and returns where to continue.
+// Every record in the log has its slot once its writer has released that lock: so a space that seems empty is scanned
+// like any other.
 func (sv *liveScan) hold(sp *namespace.Space, stripe int, from uint64) (next uint64, more bool, err error) {
 	sv.locs = sv.locs[:0]
 	if err := sv.index.Lock(stripe, false); err != nil {

@@ -2,7 +2,8 @@ package mergeselect
 
 // Pacer counts what one goroutine of a merge reads and writes.
 type Pacer struct {
-	// CheckIn reports so many bytes read and written, and bytes of the inputs dealt with, throttles, and notices why the merge is to end.
+	// CheckIn reports so many bytes read and written, and bytes of the inputs dealt with, throttles, and notices why
+	// the merge is to end.
 	CheckIn func(spent int, passed int64) error
 
 	spent  int   // bytes since the last look around

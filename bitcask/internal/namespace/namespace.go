@@ -128,8 +128,8 @@ func (n *Table) spaceLocked(m *Map, id uint32) *Space {
 // if it is not in use: there is nothing in it, or no namespace names it (dead).
 func (n *Table) ByRecord(id uint32) *Space { return n.Now.Load().ByID[id] }
 
-// Dead reports whether no namespace names a space, so that its records mean nothing. That there is nothing in it, and so
-// nothing for ByRecord, is not enough: records that a tombstone hides may be about. Under the lock of any stripe no
+// Dead reports whether no namespace names a space, so that its records mean nothing. That there is nothing in it, and
+// so nothing for ByRecord, is not enough: records that a tombstone hides may be about. Under the lock of any stripe no
 // transaction is about to take the names back.
 func (n *Table) Dead(id uint32) bool {
 	m := n.Now.Load()

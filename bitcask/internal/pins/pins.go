@@ -1,5 +1,5 @@
-// Package pins keeps the files of segments that a merge replaces for the readers of an earlier moment: backups and snapshots. If the process
-// dies first, the next Open removes them: the manifest no longer lists them.
+// Package pins keeps the files of segments that a merge replaces for the readers of an earlier moment: backups and
+// snapshots. If the process dies first, the next Open removes them: the manifest no longer lists them.
 package pins
 
 import (
@@ -38,8 +38,8 @@ func (ps *Pins) holdsLocked(sg *segment.Segment) bool {
 	return false
 }
 
-// Hold keeps the files of all segments that are listed from now on, until Release. It is called before the moment is chosen; then
-// Below says which segments that takes.
+// Hold keeps the files of all segments that are listed from now on, until Release. It is called before the moment is
+// chosen; then Below says which segments that takes.
 func (ps *Pins) Hold(owner string, logger *slog.Logger) *Pin {
 	p := &Pin{owner: owner, Logger: logger, below: math.MaxUint32}
 	ps.mu.Lock()
@@ -67,8 +67,8 @@ func (ps *Pins) Release(p *Pin) {
 	ps.removeUnpinned(p)
 }
 
-// removeUnpinned removes what no pin holds any more, now that the last one needs less. A file that cannot be removed is not the reader's
-// failure.
+// removeUnpinned removes what no pin holds any more, now that the last one needs less. A file that cannot be removed is
+// not the reader's failure.
 func (ps *Pins) removeUnpinned(last *Pin) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -88,8 +88,8 @@ func (ps *Pins) removeUnpinned(last *Pin) {
 	}
 }
 
-// Close removes what pins still hold, as long as the lock says that the files are ours. Snapshots have handles of their own. From
-// then on no pin holds or removes anything.
+// Close removes what pins still hold, as long as the lock says that the files are ours. Snapshots have handles of their
+// own. From then on no pin holds or removes anything.
 func (ps *Pins) Close(logger *slog.Logger) {
 	ps.mu.Lock()
 	clear(ps.all)
@@ -97,8 +97,8 @@ func (ps *Pins) Close(logger *slog.Logger) {
 	ps.removeUnpinned(&Pin{owner: "close", Logger: logger})
 }
 
-// Discard closes and removes segments that are no longer listed, now or when the last pin is released. freed gets the length of
-// each that is removed now.
+// Discard closes and removes segments that are no longer listed, now or when the last pin is released. freed gets the
+// length of each that is removed now.
 func (ps *Pins) Discard(gone []*segment.Segment, freed func(bytes int64)) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -20,8 +20,8 @@ type Index struct {
 	Load    func(stripe int) error // loads a stripe that is not loaded; nil: all are
 	LoadAll func() error
 	Later   func(keydir.Dropped) // counts a large collection as dead, later
-	// Deadline is told of each change of a deadline of a key, 0 if it has none any more, by several goroutines at a time; those of one key come
-	// in order. Dropped is told of spaces that no namespace uses any more.
+	// Deadline is told of each change of a deadline of a key, 0 if it has none any more, by several goroutines at a
+	// time; those of one key come in order. Dropped is told of spaces that no namespace uses any more.
 	Deadline func(space uint32, key string, ms int64, seq uint64)
 	Dropped  func(sp *namespace.Space, seq uint64)
 }
@@ -236,8 +236,8 @@ func (a *Applier) collection(sp *namespace.Space, h uint64, e *format.Entry) key
 	case ok && coll.Type() == e.Type && sameChunkSize(coll, e):
 		return coll
 	case !ok && (e.Type == keydir.Hash || e.Type == keydir.Stream):
-		// Deadlines of fields that have been written again since may have come before the first field, and groups before a
-		// stream's meta record.
+		// Deadlines of fields that have been written again since may have come before the first field, and groups
+		// before a stream's meta record.
 		a.removeSlot(sp, h, keydir.String, e.Key)
 	default:
 		a.removeKey(sp, h, e.Key)

@@ -224,8 +224,8 @@ func (rp *replayer) frame(fr *segment.Frames) ([]format.Entry, error) {
 	return nil, err
 }
 
-// correct continues reading, where damage is tolerated, if err is damage to the frame at an offset and a single flipped bit explains it. The
-// location of a damaged record stays the same: reading it is an error.
+// correct continues reading, where damage is tolerated, if err is damage to the frame at an offset and a single flipped
+// bit explains it. The location of a damaged record stays the same: reading it is an error.
 func (rp *replayer) correct(fr *segment.Frames, at int64, err error) ([]format.Entry, error) {
 	if rp.Tolerate == nil || !failure.IsDamage(err) {
 		return nil, err

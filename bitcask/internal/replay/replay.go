@@ -1,6 +1,6 @@
-// Package replay applies the records of a log to the index, in order of sequence: all of the log, or what it has after an INDEX. The log is read by
-// one goroutine for each segment and applied by one for each processor; a store that follows another one applies commit by commit (Applier).
-// Where the log ends it decides between a torn tail and damage.
+// Package replay applies the records of a log to the index, in order of sequence: all of the log, or what it has after
+// an INDEX. The log is read by one goroutine for each segment and applied by one for each processor; a store that
+// follows another one applies commit by commit (Applier). Where the log ends it decides between a torn tail and damage.
 package replay
 
 import (

@@ -112,8 +112,8 @@ func Truncate(tail []*segment.Segment) (bytes int64, err error) {
 			bytes += torn
 			sg.EndAtFrames()
 		}
-		// Also where it has that length: if the sync after an earlier truncation failed, the file may still be longer on disk, and a
-		// footer must have nothing after it.
+		// Also where it has that length: if the sync after an earlier truncation failed, the file may still be longer
+		// on disk, and a footer must have nothing after it.
 		if err := sg.File.Truncate(end); err != nil {
 			return bytes, fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, failure.Retryable(err))
 		}

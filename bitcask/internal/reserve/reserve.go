@@ -1,8 +1,8 @@
-// Package reserve keeps disk space in the file RESERVE for operations that free space when the disk is full: deletes, edits of the
-// manifest, outputs of merges.
+// Package reserve keeps disk space in the file RESERVE for operations that free space when the disk is full: deletes,
+// edits of the manifest, outputs of merges.
 //
-// A Reserve may be used from any goroutine; its lock is taken within all others. A nil Reserve has nothing and refuses nothing. Of
-// the file only the length matters: anyone may delete it.
+// A Reserve may be used from any goroutine; its lock is taken within all others. A nil Reserve has nothing and refuses
+// nothing. Of the file only the length matters: anyone may delete it.
 package reserve
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits that only delete,
-// edits of the manifest, and the outputs of merges. It is released piece by piece, by truncating the file. Until it is whole again every
-// other write is refused, or a put would consume the space released for a delete.
+// Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits
+// that only delete, edits of the manifest, and the outputs of merges. It is released piece by piece, by truncating the
+// file. Until it is whole again every other write is refused, or a put would consume the space released for a delete.
 //
 //	 0                  8          16
 //	+------------------+----------+------------------------
@@ -31,10 +31,11 @@ import (
 //	+------------------+----------+------------------------
 //	want: the file's length when it was whole. A shorter one has been drawn on.
 //
-// A file and not a threshold of free space: the operating system would have to be asked before each write, other programs consume free
-// space, and a quota does not show in it. Written and synced, not allocated as a hole: some file systems reserve space for neither holes
-// nor compressible bytes. Truncated, not overwritten: where an overwrite allocates new space, truncating needs the least. Its bytes mean
-// nothing. A crash leaves it shorter or longer, and anyone may delete it.
+// A file and not a threshold of free space: the operating system would have to be asked before each write, other
+// programs consume free space, and a quota does not show in it. Written and synced, not allocated as a hole: some file
+// systems reserve space for neither holes nor compressible bytes. Truncated, not overwritten: where an overwrite
+// allocates new space, truncating needs the least. Its bytes mean nothing. A crash leaves it shorter or longer, and
+// anyone may delete it.
 type Reserve struct {
 	env Environment
 
@@ -80,8 +81,8 @@ const (
 	LeaveNone   = 0  // by the edits of the manifest that let segments go
 )
 
-// length is how long the reserve of a log should be: a quarter of it up to 1 MiB, a 64th of it beyond 64 MiB, and no more than a segment, which
-// is what a merge can need.
+// length is how long the reserve of a log should be: a quarter of it up to 1 MiB, a 64th of it beyond 64 MiB, and no
+// more than a segment, which is what a merge can need.
 func length(segmentSize, want, log int64) int64 {
 	switch {
 	case want < 0:
@@ -143,7 +144,8 @@ func (r *Reserve) Open() {
 	}
 }
 
-// Begin makes the reserve of a store that has none, or tries to make one whole, before the first write. A long one grows in the background.
+// Begin makes the reserve of a store that has none, or tries to make one whole, before the first write. A long one
+// grows in the background.
 func (r *Reserve) Begin() {
 	if r.due() <= piece || r.Full() {
 		r.Adjust()
@@ -193,8 +195,9 @@ func (r *Reserve) NoteSpace() {
 	r.clearLocked(stateLack)
 }
 
-// Release gives up a piece of the reserve, but for the part that is left to others, for a caller whose write has met a full disk. seen is what drawn was
-// before that write: if others have given up something since, that may do. It reports whether to try again.
+// Release gives up a piece of the reserve, but for the part that is left to others, for a caller whose write has met a
+// full disk. seen is what drawn was before that write: if others have given up something since, that may do. It reports
+// whether to try again.
 func (r *Reserve) Release(seen uint64, leave int64, cause error) bool {
 	if errors.Is(cause, failure.ErrFileLimit) {
 		return false // no other file's space is of use
@@ -266,8 +269,8 @@ func (r *Reserve) Seen() uint64 {
 	return r.drawn.Load()
 }
 
-// With runs something that frees space, again and again while it meets a full disk and there is something left of the reserve. What
-// fails must have changed nothing.
+// With runs something that frees space, again and again while it meets a full disk and there is something left of the
+// reserve. What fails must have changed nothing.
 func (r *Reserve) With(leave int64, fn func() error) error {
 	for {
 		if r == nil {
@@ -281,7 +284,8 @@ func (r *Reserve) With(leave int64, fn func() error) error {
 	}
 }
 
-// Spend gives up a piece of the reserve for a merge whose write has met a full disk. It is not filled up again before the merge ends.
+// Spend gives up a piece of the reserve for a merge whose write has met a full disk. It is not filled up again before
+// the merge ends.
 func (r *Reserve) Spend(seen uint64, cause error) bool {
 	if r == nil {
 		return false
@@ -292,8 +296,8 @@ func (r *Reserve) Spend(seen uint64, cause error) bool {
 	return r.Release(seen, LeaveEighth, cause)
 }
 
-// Refill makes the reserve whole again, so that writes can resume, and reports whether it is. Attempts take only a small part of
-// the time: every write that finds the disk full triggers one.
+// Refill makes the reserve whole again, so that writes can resume, and reports whether it is. Attempts take only a
+// small part of the time: every write that finds the disk full triggers one.
 func (r *Reserve) Refill() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -389,7 +393,8 @@ func (r *Reserve) extendLocked(to int64) (err error) {
 	return nil
 }
 
-// Adjust makes the reserve as long as it should be, some at a time: longer as the log grows, shorter when that has become much shorter.
+// Adjust makes the reserve as long as it should be, some at a time: longer as the log grows, shorter when that has
+// become much shorter.
 func (r *Reserve) Adjust() {
 	if r.Full() {
 		if r.again.Due() && !r.Refill() {

@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Each user of the reserve draws down to its own part and no further, and Open's part is there after all others have drawn theirs.
+// Each user of the reserve draws down to its own part and no further, and Open's part is there after all others have
+// drawn theirs.
 func TestParts(t *testing.T) {
 	const size = 1 << 20
 	mem := vfs.NewMem()

@@ -1,5 +1,5 @@
-// Package rewrite does what a merge has decided on: it copies the live records of segments into new ones, swaps the sets in the manifest, moves
-// the locations, and removes the old files. Package merge decides which and when.
+// Package rewrite does what a merge has decided on: it copies the live records of segments into new ones, swaps the
+// sets in the manifest, moves the locations, and removes the old files. Package merge decides which and when.
 //
 // Readers and writers continue throughout. A record is copied if it is live when it is met, and its
 // location moves only if the keydir still points to the original at the end: a put, delete or
@@ -101,8 +101,8 @@ type rewriter struct {
 // remember where so many were.
 const maxMoves = 4 << 20
 
-// Run copies the live records of the given sealed segments and removes the segments. failed, if not nil, does again what a function of the
-// options has done: panic, or end the goroutine.
+// Run copies the live records of the given sealed segments and removes the segments. failed, if not nil, does again
+// what a function of the options has done: panic, or end the goroutine.
 func Run(ctx context.Context, env *Environment, ids []uint32, o Options) (r Result, failed func(), err error) {
 	rw := &rewriter{Environment: env, ctx: ctx, o: o, checkMu: chanmutex.New()}
 	rw.pacer.CheckIn = rw.checkIn

@@ -10,9 +10,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Appends by copy: a commit that need not be synced at once is copied into a writable mapping of the file, which takes a tenth of the time
-// of a write(2). There must be something to copy into: zeros are written to the end of the file, a step ahead, and what is left of them is
-// truncated before the footer, at Close, or by the next Open. What must hold:
+// Appends by copy: a commit that need not be synced at once is copied into a writable mapping of the file, which takes
+// a tenth of the time of a write(2). There must be something to copy into: zeros are written to the end of the file, a
+// step ahead, and what is left of them is truncated before the footer, at Close, or by the next Open. What must hold:
 //
 //   - M1 A copy stays below reach, the length of the file. Beyond it bytes are lost without an error.
 //   - M2 Between Size and reach are zeros, or the rest of a write that failed. Zeros are no frame (FORMAT.md, section 4).
@@ -39,8 +39,9 @@ type appends struct {
 	synced atomic.Bool
 }
 
-// BeginAppends has commits copied to the end of the segment, which is to become the active one, if its file can be copied into. step is a
-// multiple of four times [ReserveUnit], up to [MaxReserve]; limit is the length of a full segment. While paused is set they are written.
+// BeginAppends has commits copied to the end of the segment, which is to become the active one, if its file can be
+// copied into. step is a multiple of four times [ReserveUnit], up to [MaxReserve]; limit is the length of a full
+// segment. While paused is set they are written.
 func (sg *Segment) BeginAppends(step, limit int64, paused *atomic.Bool) {
 	if c, ok := sg.File.(vfs.Copier); ok {
 		sg.appends.copier, sg.appends.step, sg.appends.limit, sg.appends.reach = c, step, limit, sg.Size.Load()
@@ -66,8 +67,9 @@ func (sg *Segment) Append(b []byte, at int64) error {
 // zeros is the source of the zeros that reserve writes.
 var zeros [2 * MaxReserve]byte
 
-// reserve makes sure that n bytes can be copied to an offset, or says that they are to be written. After the frame remains at least one zero,
-// by which an open distinguishes a copy that was cut short from damage to one that was not (NotTorn).
+// reserve makes sure that n bytes can be copied to an offset, or says that they are to be written. After the frame
+// remains at least one zero, by which an open distinguishes a copy that was cut short from damage to one that was not
+// (NotTorn).
 func (sg *Segment) reserve(at, n int64) (ready bool, err error) {
 	a := &sg.appends
 	switch end := at + n; {
@@ -115,7 +117,8 @@ func (sg *Segment) reserve(at, n int64) (ready bool, err error) {
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// reserveFailed has the commit written instead, if the disk is merely full: it may fit. What the zeros have taken is released.
+// reserveFailed has the commit written instead, if the disk is merely full: it may fit. What the zeros have taken is
+// released.
 func (sg *Segment) reserveFailed(at int64, cause error) error {
 	if !failure.IsTransient(cause) {
 		return fmt.Errorf("reserving space: %w", cause)
@@ -147,7 +150,8 @@ func (sg *Segment) CutAppends(at int64) error {
 	return errors.Join(err, cut)
 }
 
-// EndAppends truncates the zeros (M4). It may be called again after a failure; the sync that makes it durable is the caller's.
+// EndAppends truncates the zeros (M4). It may be called again after a failure; the sync that makes it durable is the
+// caller's.
 func (sg *Segment) EndAppends() error {
 	if a := &sg.appends; a.copier == nil || a.to == 0 && a.reach <= sg.Size.Load() {
 		return nil
@@ -158,5 +162,6 @@ func (sg *Segment) EndAppends() error {
 	return nil
 }
 
-// NoteSynced says that the file has been synced: the kernel wants to know of the first change to each page after that (M10).
+// NoteSynced says that the file has been synced: the kernel wants to know of the first change to each page after that
+// (M10).
 func (sg *Segment) NoteSynced() { sg.appends.synced.Store(true) }

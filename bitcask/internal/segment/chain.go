@@ -8,9 +8,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// A Chain is what a reader remembers of frames that it has read one after another, to see later whether they still stand. A writer
-// whose write fails half way truncates what it has written of it, and others may have read that; what it writes then may have
-// the same lengths and sequence numbers.
+// A Chain is what a reader remembers of frames that it has read one after another, to see later whether they still
+// stand. A writer whose write fails half way truncates what it has written of it, and others may have read that; what
+// it writes then may have the same lengths and sequence numbers.
 type Chain struct {
 	From, End int64  // of the frames
 	Last      int64  // where the last of them begins
@@ -67,8 +67,8 @@ func (sg *Segment) LastStands(c *Chain) (bool, error) {
 	return err == nil && sumOf(b) == c.last, nil
 }
 
-// Stands reports whether all frames of a chain stand as they were read. Those before synced, which was on disk before the call, need not
-// be looked at again: the chain loses them.
+// Stands reports whether all frames of a chain stand as they were read. Those before synced, which was on disk before
+// the call, need not be looked at again: the chain loses them.
 func (sg *Segment) Stands(c *Chain, synced int64) (bool, error) {
 	r := chainReader{sg: sg}
 	all, rest := Chain{From: c.From, End: c.From, Last: c.From}, Chain{From: c.From, End: c.From, Last: c.From}

@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Check verifies segments: every frame, record and footer (I2), that sequences ascend (I3), that hints agree with the data (I8).
+// Check verifies segments: every frame, record and footer (I2), that sequences ascend (I3), that hints agree with the
+// data (I8).
 type Check struct {
 	FS    vfs.FS
 	Dir   string

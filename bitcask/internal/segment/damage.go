@@ -8,8 +8,8 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// Corrected reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify, and
-// continues after it.
+// Corrected reads the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it
+// verify, and continues after it.
 func (fr *Frames) Corrected() ([]format.Entry, bool) {
 	raw, h, ok := fr.correctBit()
 	if !ok {
@@ -24,7 +24,8 @@ func (fr *Frames) Corrected() ([]format.Entry, bool) {
 	return entries, ok && err == nil
 }
 
-// correctBit returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of it verify.
+// correctBit returns the frame at pos as it was before one of its bits was flipped, if there is a bit that makes all of
+// it verify.
 func (fr *Frames) correctBit() (raw []byte, h format.FrameHeader, ok bool) {
 	b, err := fr.Window(format.FrameHeaderSize)
 	if err != nil || len(b) < format.FrameHeaderSize {

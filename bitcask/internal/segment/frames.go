@@ -198,8 +198,8 @@ func (fr *Frames) Again() ([]format.Entry, error) {
 	return fr.Next()
 }
 
-// Extend has the reader go on in a file that is of another length by now. What it had read ahead does not count: a writer alongside may
-// have copied frames there since.
+// Extend has the reader go on in a file that is of another length by now. What it had read ahead does not count: a
+// writer alongside may have copied frames there since.
 func (fr *Frames) Extend(size int64) {
 	fr.End, fr.Reach, fr.buf = size, size, fr.buf[:0]
 }

@@ -21,11 +21,11 @@ import (
 //	block:  crc u32 | size u32 (bit 31: last) | entries
 //	entry:  tag u8 | second table u8*** | seq | (gap | namespace | keyLen) | size | elemLen* | inlineLen** | shared | rest of key | elem | inline
 //
-// Most of it refers to the entry before, which at the start of each block is one of zeros with an empty
-// key: seq is the difference, size too, zigzag; gap is the number of bytes between the two, and
-// shared how many bytes, at most 63, the keys have in common at their beginning. If bit 7 of tag is set,
-// the gap is 0, namespace and keyLen are those before, and all three are left out. Numbers are
-// uvarints. * and **: only for the kinds that have one; ***: only for kind 14. Flag 1, plain: all entries are strings and deadlines.
+// Most of it refers to the entry before, which at the start of each block is one of zeros with an empty key: seq is the
+// difference, size too, zigzag; gap is the number of bytes between the two, and shared how many bytes, at most 63, the
+// keys have in common at their beginning. If bit 7 of tag is set, the gap is 0, namespace and keyLen are those before,
+// and all three are left out. Numbers are uvarints. * and **: only for the kinds that have one; ***: only for kind 14.
+// Flag 1, plain: all entries are strings and deadlines.
 const (
 	hintMagic      = "STAVEHNT"
 	hintVersion    = 3

@@ -10,7 +10,8 @@ import (
 )
 
 // TestValueIn holds the quick answer about a record against the one that parses it: for records of strings and elements
-// they are the same, for others and for damaged ones the quick answer may be no, and is never yes where the other is no.
+// they are the same, for others and for damaged ones the quick answer may be no, and is never yes where the other is
+// no.
 func TestValueIn(t *testing.T) {
 	kinds := []Query{
 		{Kind: format.KindString, Type: keydir.String},

@@ -38,9 +38,9 @@ func (sg *Segment) Get(dst []byte, loc keydir.Loc, q *Query, peek bool) (out []b
 	return append(dst, value...), len(value), true, nil
 }
 
-// AppendElements appends the values of elements of one key to dst, each the record at its location that q describes, but for
-// its element, and their ends to ends. It stops at the first that is not in the segment, and when dst has reached limit. All
-// of them cost one guard against page faults.
+// AppendElements appends the values of elements of one key to dst, each the record at its location that q describes,
+// but for its element, and their ends to ends. It stops at the first that is not in the segment, and when dst has
+// reached limit. All of them cost one guard against page faults.
 func (sg *Segment) AppendElements(dst []byte, ends []int, q *Query, elems []string, locs []keydir.Loc, limit int) (out []byte, outEnds []int, err error) {
 	out, outEnds = dst, ends
 	i := 0
@@ -70,8 +70,9 @@ func (sg *Segment) NotNamed(loc keydir.Loc) error {
 	return sg.excuse(loc, 0, &failure.CorruptError{File: sg.Name, Offset: int64(loc.Offset()), Reason: "the record is not the one that the keydir expects"})
 }
 
-// excuse is the error of a read: what its writer has rolled back is no damage. unsettled is sg.Unsettled as it was before the read, after
-// which the writer may have written the same bytes again, and the follower have found that they stand.
+// excuse is the error of a read: what its writer has rolled back is no damage. unsettled is sg.Unsettled as it was
+// before the read, after which the writer may have written the same bytes again, and the follower have found that they
+// stand.
 func (sg *Segment) excuse(loc keydir.Loc, unsettled int64, err error) error {
 	covers := func(from int64) bool { return from != 0 && int64(loc.Offset()) >= from }
 	if !covers(unsettled) && !covers(sg.Unsettled.Load()) || !failure.IsDamage(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -131,7 +132,8 @@ func (sg *Segment) fault(r any, loc keydir.Loc) error {
 	return sg.excuse(loc, 0, fmt.Errorf("%s: reading at %d: page fault: %w", sg.Name, loc.Offset(), io.ErrUnexpectedEOF))
 }
 
-// value returns the value of the record at loc, in place, once the record verifies, and whether it is the one that q describes.
+// value returns the value of the record at loc, in place, once the record verifies, and whether it is the one that q
+// describes.
 func (sg *Segment) value(loc keydir.Loc, q *Query) (value []byte, match bool, err error) {
 	unsettled := sg.Unsettled.Load()
 	b, err := sg.recordBytes(loc)

@@ -56,8 +56,8 @@ func (sg *Segment) resident(at, end int) bool {
 	return true
 }
 
-// look asks about a chunk, unless it has been asked about in this round, and then about the bytes from at to end where they
-// were not in memory. Two goroutines that look at the same chunk may both ask, and one may lose what the other has
+// look asks about a chunk, unless it has been asked about in this round, and then about the bytes from at to end where
+// they were not in memory. Two goroutines that look at the same chunk may both ask, and one may lose what the other has
 // learned: then it is asked once more.
 func (sg *Segment) look(c int, round uint32, at, end int) bool {
 	m := sg.File.(vfs.Mapper)

@@ -10,10 +10,10 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
-// NotTorn says why the bytes at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; "" if
-// they can. kept means that no written byte can be missing: the process was killed, but the machine kept running. Then the write
-// is there up to some byte, and after it is the end of the file or zeros: the header of its last frame is truncated, or says how
-// much is missing.
+// NotTorn says why the bytes at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; ""
+// if they can. kept means that no written byte can be missing: the process was killed, but the machine kept running.
+// Then the write is there up to some byte, and after it is the end of the file or zeros: the header of its last frame
+// is truncated, or says how much is missing.
 func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	end := fr.Pos
 	defer func() { fr.Pos = end }()
@@ -53,8 +53,8 @@ func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	return "of a write that was not cut short", nil
 }
 
-// oneBit reports whether all that stands from an offset on is one bit, in zeros that were reserved, perhaps in the last of them: no part
-// of a commit.
+// oneBit reports whether all that stands from an offset on is one bit, in zeros that were reserved, perhaps in the last
+// of them: no part of a commit.
 func (fr *Frames) oneBit(at int64) (bool, error) {
 	if fr.End == fr.Reach && fr.Reach%ReserveUnit != 0 || fr.End-at > maxZeros {
 		return false, nil
@@ -64,8 +64,9 @@ func (fr *Frames) oneBit(at int64) (bool, error) {
 	return err == nil && files.OnlyZeros(b[:len(b)-1]) && bits.OnesCount8(b[len(b)-1]) == 1, err
 }
 
-// endsWithin reports whether a copy into reserved zeros that stopped within the frame at Pos explains the difference between what is there
-// and what was to be: it begins where nothing but zeros follows, and the file goes on after the frame.
+// endsWithin reports whether a copy into reserved zeros that stopped within the frame at Pos explains the difference
+// between what is there and what was to be: it begins where nothing but zeros follows, and the file goes on after the
+// frame.
 func (fr *Frames) endsWithin(is, was []byte) bool {
 	i := 0
 	for i < len(is) && is[i] == was[i] {
@@ -74,13 +75,14 @@ func (fr *Frames) endsWithin(is, was []byte) bool {
 	return fr.Pos+int64(len(was)) < fr.Reach && fr.Pos+int64(i) >= fr.End
 }
 
-// FindContent finds where an unsealed segment ends without the zeros at its end, but not before closed, which is known to have been on disk.
-// A writer reserves zeros after the last frame (append.go), and leaves them there when it is killed. Other zeros are no reserve:
+// FindContent finds where an unsealed segment ends without the zeros at its end, but not before closed, which is known
+// to have been on disk. A writer reserves zeros after the last frame (append.go), and leaves them there when it is
+// killed. Other zeros are no reserve:
 // more than it ever reserves, in a file of a length that it never gives one, or all that follows
 // a damaged header.
 //
-// Alongside a writer this is what had been written: commits are copied in order, so all frames that begin before are whole, but perhaps
-// the last one.
+// Alongside a writer this is what had been written: commits are copied in order, so all frames that begin before are
+// whole, but perhaps the last one.
 func (sg *Segment) FindContent(closed int64) error {
 	size := sg.Size.Load()
 	sg.Content = size
@@ -94,19 +96,20 @@ func (sg *Segment) FindContent(closed int64) error {
 	return err
 }
 
-// MaxReserve is the highest number of zeros in bytes that a writer reserves after the last frame, and the length of the longest commit that it
-// copies into them.
+// MaxReserve is the highest number of zeros in bytes that a writer reserves after the last frame, and the length of the
+// longest commit that it copies into them.
 const MaxReserve = 64 << 10
 
-// ReserveUnit is what a file with reserved zeros is a multiple of in length, in bytes. By that a file whose end has been zeroed differs from it
-// mostly, if its writer reserves nothing.
+// ReserveUnit is what a file with reserved zeros is a multiple of in length, in bytes. By that a file whose end has
+// been zeroed differs from it mostly, if its writer reserves nothing.
 const ReserveUnit = 512
 
-// maxZeros is the highest number of zeros at the end of a file that a writer leaves: those that it has reserved, and the end of a commit of
-// zeros.
+// maxZeros is the highest number of zeros at the end of a file that a writer leaves: those that it has reserved, and
+// the end of a commit of zeros.
 const maxZeros = 2 * MaxReserve
 
-// TornBytes is how much stands after the valid frames of an unsealed segment, during Open. Zeros at the end do not count.
+// TornBytes is how much stands after the valid frames of an unsealed segment, during Open. Zeros at the end do not
+// count.
 func (sg *Segment) TornBytes() int64 {
 	end := sg.Size.Load()
 	if sg.Content > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/crc32"
 )
 
-// LibraryPrefix is what the names of the records of libraries begin with, and LibraryVersion what their values do, in a header of
-// LibraryHeader bytes: bitcask/library.go.
+// LibraryPrefix is what the names of the records of libraries begin with, and LibraryVersion what their values do, in a
+// header of LibraryHeader bytes: bitcask/library.go.
 const (
 	LibraryPrefix  = "library:"
 	LibraryVersion = 1

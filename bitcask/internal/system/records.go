@@ -8,7 +8,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// ClockName is the name of the record of the latest deadline that has been shown to have passed, Unix ms in ClockSize bytes.
+// ClockName is the name of the record of the latest deadline that has been shown to have passed, Unix ms in ClockSize
+// bytes.
 const (
 	ClockName = "clock"
 	ClockSize = 8

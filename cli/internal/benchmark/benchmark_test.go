@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/benchmark"
 )
 
-// A measurement that is interrupted, while it loads or later, returns the context's error and leaves nothing on the disk.
+// A measurement that is interrupted, while it loads or later, returns the context's error and leaves nothing on the
+// disk.
 func TestInterrupted(t *testing.T) {
 	chosen, err := benchmark.Named("get")
 	if err != nil || len(chosen) != 1 {

@@ -19,7 +19,8 @@ type Options struct {
 	Threads    int // operations at a time
 	ValueBytes int
 	Sync       db.SyncMode
-	// Progress is called now and then with how much of a step is done, and with 0 at its beginning. It must be quick. Default: nothing.
+	// Progress is called now and then with how much of a step is done, and with 0 at its beginning. It must be quick.
+	// Default: nothing.
 	Progress func(step string, done, total int)
 }
 
@@ -30,8 +31,8 @@ type Runner struct {
 	store *db.Store
 }
 
-// New returns a runner. Its value has bytes that do not repeat: those would be compressed by some file systems, and the disk would seem faster
-// than it is.
+// New returns a runner. Its value has bytes that do not repeat: those would be compressed by some file systems, and the
+// disk would seem faster than it is.
 func New(o Options) *Runner {
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) {}
@@ -43,8 +44,9 @@ func New(o Options) *Runner {
 	return r
 }
 
-// Measure measures one workload on a store of its own in dir, which must not be there. The store is closed and removed before the
-// result is returned: the next workload starts with an idle disk as far as that is in our hands. It ends when ctx does.
+// Measure measures one workload on a store of its own in dir, which must not be there. The store is closed and removed
+// before the result is returned: the next workload starts with an idle disk as far as that is in our hands. It ends
+// when ctx does.
 func (r *Runner) Measure(ctx context.Context, w Workload, dir string) (res Result, err error) {
 	// Without merges in the background: one would begin in the middle of some
 	// workload and not of others.

@@ -48,7 +48,8 @@ func (r *Runner) operations(w Workload) int {
 	return r.o.Entries
 }
 
-// Named returns the workloads of a list of names with commas between, or all if it is empty. An error names the first that is none.
+// Named returns the workloads of a list of names with commas between, or all if it is empty. An error names the first
+// that is none.
 func Named(list string) (chosen []Workload, err error) {
 	if list == "" {
 		return workloads, nil

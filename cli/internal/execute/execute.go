@@ -1,5 +1,5 @@
-// Package execute runs commands in a session of package server, with an error reply as an error: what tools need that feed commands
-// to a store.
+// Package execute runs commands in a session of package server, with an error reply as an error: what tools need that
+// feed commands to a store.
 package execute
 
 import (

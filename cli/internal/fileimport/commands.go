@@ -13,8 +13,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// Commands as clients send them: the AOF of a Redis, or what redis-cli --pipe takes. A session runs them one at a time. An AOF may begin
-// with an RDB file, have lines with times between its commands, and be in several parts that a manifest lists.
+// Commands as clients send them: the AOF of a Redis, or what redis-cli --pipe takes. A session runs them one at a time.
+// An AOF may begin with an RDB file, have lines with times between its commands, and be in several parts that a
+// manifest lists.
 
 // commands runs the commands of rest, which begins at a byte of the file.
 func (s *Source) commands(ctx context.Context, store *db.Store, rest io.Reader, base int64, o Options) (r Result, err error) {

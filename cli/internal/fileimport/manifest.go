@@ -11,8 +11,8 @@ import (
 // maxManifest is the length of a manifest in bytes; Redis's own has a line for each part.
 const maxManifest = 1 << 20
 
-// Parts are the paths of the parts of an AOF, in order: the base, and what came after it. Parts that Redis has replaced and not
-// yet removed are left out.
+// Parts are the paths of the parts of an AOF, in order: the base, and what came after it. Parts that Redis has replaced
+// and not yet removed are left out.
 func (s *Source) Parts() (parts []string, err error) {
 	defer func() { err = s.named(err) }()
 	text, err := io.ReadAll(io.LimitReader(s.in, maxManifest))

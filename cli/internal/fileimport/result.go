@@ -6,9 +6,11 @@ import "fmt"
 type Options struct {
 	Namespace int  // of what names none itself: lines and rows
 	KeepGoing bool // skip what is bad
-	// Warn is called with what is noteworthy and ends nothing, such as the first hundred that are skipped. Default: nothing.
+	// Warn is called with what is noteworthy and ends nothing, such as the first hundred that are skipped. Default:
+	// nothing.
 	Warn func(error)
-	// Progress is called now and then with the bytes read, and with the keys stored, or the commands run. It must be quick. Default: nothing.
+	// Progress is called now and then with the bytes read, and with the keys stored, or the commands run. It must be
+	// quick. Default: nothing.
 	Progress func(bytes, keys int64)
 }
 

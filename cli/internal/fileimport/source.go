@@ -44,7 +44,8 @@ func number(text []byte) bool {
 	return !bytes.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// Open recognises the format of a file, whose name is for messages and for the parts that a manifest names. It takes nothing from r that Import does not see.
+// Open recognises the format of a file, whose name is for messages and for the parts that a manifest names. It takes
+// nothing from r that Import does not see.
 func Open(name string, r io.Reader) (*Source, error) {
 	s := &Source{Name: name, in: bufio.NewReaderSize(r, 64<<10)}
 	head, err := s.in.Peek(16)
@@ -77,8 +78,8 @@ func (s *Source) named(err error) error {
 	return fmt.Errorf("%s: %w", s.Name, err)
 }
 
-// Import stores what the file holds. However it ends, what comes before the place that an error names is stored, and the result
-// says how much it was. It ends with ctx, after a warning that says where. A manifest is for [Source.Parts].
+// Import stores what the file holds. However it ends, what comes before the place that an error names is stored, and
+// the result says how much it was. It ends with ctx, after a warning that says where. A manifest is for [Source.Parts].
 func (s *Source) Import(ctx context.Context, store *db.Store, o Options) (Result, error) {
 	switch s.Format {
 	case RDB:

@@ -12,8 +12,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// The page for a browser: one file with everything in it, no script, and a policy that lets a browser load nothing else.
-// html/template escapes names of keys wherever they stand.
+// The page for a browser: one file with everything in it, no script, and a policy that lets a browser load nothing
+// else. html/template escapes names of keys wherever they stand.
 
 //go:embed page.html
 var pageText string
@@ -151,8 +151,8 @@ func placeTree(k db.Survey) (tiles []pageTile) {
 // A tile is a rectangle.
 type tile struct{ X, Y, Wide, High float64 }
 
-// squarify divides a rectangle among sizes, the largest first, into rectangles that are nearly squares (Bruls, Huizing and
-// van Wijk, Squarified Treemaps, 2000). Their areas are in the proportion of the sizes.
+// squarify divides a rectangle among sizes, the largest first, into rectangles that are nearly squares (Bruls, Huizing
+// and van Wijk, Squarified Treemaps, 2000). Their areas are in the proportion of the sizes.
 func squarify(sizes []float64, room tile) []tile {
 	total := 0.0
 	for _, s := range sizes {

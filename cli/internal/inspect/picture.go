@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// The picture for a terminal. Three shades tell live, overwritten and expired bytes apart, so that colours only add to it.
+// The picture for a terminal. Three shades tell live, overwritten and expired bytes apart, so that colours only add to
+// it.
 
 // A Picture draws a report as text.
 type Picture struct {

@@ -94,8 +94,9 @@ func groupName(p db.SurveyPrefix, n int) string {
 	return humanize.Name(p.Prefix, n)
 }
 
-// Look looks at every key of a store, without reading values, and lists as many of the biggest keys and groups. progress is called now and then
-// with the number of keys so far. The survey comes first: it finds out whether the store can be read.
+// Look looks at every key of a store, without reading values, and lists as many of the biggest keys and groups.
+// progress is called now and then with the number of keys so far. The survey comes first: it finds out whether the
+// store can be read.
 func Look(ctx context.Context, store *db.Store, biggest int, progress func(keys int)) (*Report, error) {
 	keys, err := store.Survey(ctx, db.SurveyOptions{Biggest: biggest, Prefixes: biggest, Progress: progress})
 	if err != nil {

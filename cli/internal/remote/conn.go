@@ -18,8 +18,8 @@ import (
 // dialTimeout bounds connecting to a server.
 const dialTimeout = 10 * time.Second
 
-// A Conn is a connection to a server of ours or to Redis. It is made when a
-// command needs it and made again after it was lost. Its exported fields are set before that, but for DB, which may change.
+// A Conn is a connection to a server of ours or to Redis. It is made when a command needs it and made again after it
+// was lost. Its exported fields are set before that, but for DB, which may change.
 type Conn struct {
 	Addr     string // HOST:PORT, or the path of a socket
 	User     string

@@ -14,8 +14,8 @@ import (
 // maxUnsent is how many bytes of commands are collected before they are sent.
 const maxUnsent = 1 << 20
 
-// Pipeline sends n commands, and calls reply with the reply to each, in order. Replies are read while commands are sent: neither side waits for
-// a buffer of the other one.
+// Pipeline sends n commands, and calls reply with the reply to each, in order. Replies are read while commands are
+// sent: neither side waits for a buffer of the other one.
 func (r *Conn) Pipeline(ctx context.Context, n int, command func(dst []byte, i int) ([]byte, error), reply func(i int, r resp.Reply) error) error {
 	if r.conn == nil {
 		if err := r.Connect(ctx); err != nil {

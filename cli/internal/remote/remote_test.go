@@ -98,7 +98,8 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// Which replies belong to a command: one, one a channel, or all until the context ends. Pushes in between count for none.
+// Which replies belong to a command: one, one a channel, or all until the context ends. Pushes in between count for
+// none.
 func TestReplies(t *testing.T) {
 	push := func(words ...string) string {
 		out := []byte(">" + string(rune('0'+len(words))) + "\r\n")

@@ -17,7 +17,8 @@ type TLSFiles struct {
 	Name      string // of the server; empty: the host of its address
 }
 
-// Config reads the files. There is no option not to verify the server: without that anybody on the way reads the password.
+// Config reads the files. There is no option not to verify the server: without that anybody on the way reads the
+// password.
 func (f TLSFiles) Config(addr string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.Name}
 	if config.ServerName == "" {

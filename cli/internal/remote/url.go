@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ParseURL reads redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path. The database is -1 if it names none; the password is
-// the one given if it has none: one in a URL can be seen by every user of the machine.
+// ParseURL reads redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path. The database is -1 if
+// it names none; the password is the one given if it has none: one in a URL can be seen by every user of the machine.
 func ParseURL(text, password string) (*Conn, int, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {

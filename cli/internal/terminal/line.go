@@ -46,8 +46,8 @@ func IsRepeat(word string) bool {
 	return ok && n > 0
 }
 
-// SplitPipe splits a typed line at the first word that is an unquoted bar alone: what comes before it is a command of the store, what comes
-// after it one of the system's shell, "" if there is no bar.
+// SplitPipe splits a typed line at the first word that is an unquoted bar alone: what comes before it is a command of
+// the store, what comes after it one of the system's shell, "" if there is no bar.
 func SplitPipe(line []byte) (command, shell []byte) {
 	for i := range line {
 		if line[i] != '|' || i > 0 && line[i-1] != ' ' && line[i-1] != '\t' || i+1 < len(line) && line[i+1] != ' ' && line[i+1] != '\t' {

@@ -26,7 +26,8 @@ type Printer struct {
 	Width  int  // of the terminal in columns, for tables; 0: without a limit
 }
 
-// Append appends the printed form of r, ending in a newline. The form of an array without elements may be nothing at all.
+// Append appends the printed form of r, ending in a newline. The form of an array without elements may be nothing at
+// all.
 func (p Printer) Append(dst []byte, r resp.Reply) []byte {
 	switch p.Format {
 	case Raw:

@@ -13,12 +13,12 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Replies as rows: an element of an array is a row, and so is a pair of a map. An element that is itself an array has a cell for each of its
-// own elements; what is nested deeper is JSON within its cell. Where all elements are maps, as those of XINFO GROUPS in RESP3, the columns are
-// the names in them.
+// Replies as rows: an element of an array is a row, and so is a pair of a map. An element that is itself an array has a
+// cell for each of its own elements; what is nested deeper is JSON within its cell. Where all elements are maps, as
+// those of XINFO GROUPS in RESP3, the columns are the names in them.
 
-// AppendTo appends the printed form of the reply to a command. The forms that have rows need the command: RESP2 sends the
-// pairs of HGETALL and others as one flat array.
+// AppendTo appends the printed form of the reply to a command. The forms that have rows need the command: RESP2 sends
+// the pairs of HGETALL and others as one flat array.
 func (p Printer) AppendTo(dst []byte, args [][]byte, r resp.Reply) []byte {
 	switch p.Format {
 	case JSONL, CSV, Table:
@@ -93,7 +93,8 @@ func rowsOf(r resp.Reply) (names []string, rows [][]resp.Reply) {
 // maxNames bounds the columns that names of members make.
 const maxNames = 64
 
-// memberNames are the names in the maps that items are, in the order of their first appearance; nil if they are anything else.
+// memberNames are the names in the maps that items are, in the order of their first appearance; nil if they are
+// anything else.
 func memberNames(items []resp.Reply) (names []string) {
 	for _, item := range items {
 		if item.Kind != resp.Map || item.Null {
@@ -124,8 +125,8 @@ func appendPretty(dst []byte, r resp.Reply) []byte {
 	return append(b.Bytes(), '\n')
 }
 
-// appendJSONL writes one line for each element. A pair of a map is an object with a key and a value, which "jq -s from_entries" puts
-// together again.
+// appendJSONL writes one line for each element. A pair of a map is an object with a key and a value, which "jq -s
+// from_entries" puts together again.
 func appendJSONL(dst []byte, r resp.Reply) []byte {
 	switch {
 	case !isAggregate(r):
@@ -144,8 +145,8 @@ func appendJSONL(dst []byte, r resp.Reply) []byte {
 	return dst
 }
 
-// appendCSV writes rows as RFC 4180 has them, but for the line breaks, which are \n. Null is an empty cell. There is a row of names where
-// the reply has maps as elements.
+// appendCSV writes rows as RFC 4180 has them, but for the line breaks, which are \n. Null is an empty cell. There is a
+// row of names where the reply has maps as elements.
 func appendCSV(dst []byte, r resp.Reply) []byte {
 	names, rows := rowsOf(r)
 	b := bytes.NewBuffer(dst)
@@ -184,8 +185,8 @@ func cellText(r resp.Reply) string {
 	return r.String()
 }
 
-// appendTable writes columns. What is no plain text is quoted, so that a terminal does not obey it; where Width is set, long cells are cut to
-// fit it. Rows without names are numbered.
+// appendTable writes columns. What is no plain text is quoted, so that a terminal does not obey it; where Width is set,
+// long cells are cut to fit it. Rows without names are numbered.
 func (p Printer) appendTable(dst []byte, r resp.Reply) []byte {
 	if !isAggregate(r) {
 		return append(append(dst, tableText(r)...), '\n')

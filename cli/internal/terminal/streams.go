@@ -77,8 +77,8 @@ func (t *Streams) Height() int {
 	return 0
 }
 
-// Progress starts the bar of a command, which has the line from here on: there is one for all, and what is written to the standard error
-// clears it first.
+// Progress starts the bar of a command, which has the line from here on: there is one for all, and what is written to
+// the standard error clears it first.
 func (t *Streams) Progress(quiet bool, verb string, total int64) *Progress {
 	bar := NewProgress(t.Bars(quiet), verb, total)
 	t.bar.Store(bar)

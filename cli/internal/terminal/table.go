@@ -26,8 +26,9 @@ func (t *table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 // minColumn is how far a column is narrowed to make a table fit.
 const minColumn = 8
 
-// Write prints the table. A column is numeric if all cells below the heading start with a digit. Widths are those that a terminal gives the
-// characters. Cells that do not fit are cut. Blanks at the end of a line are cut, for diffs and scripts.
+// Write prints the table. A column is numeric if all cells below the heading start with a digit. Widths are those that
+// a terminal gives the characters. Cells that do not fit are cut. Blanks at the end of a line are cut, for diffs and
+// scripts.
 func (t *table) Write(w io.Writer) error {
 	widths := make([]int, len(t.Rows[0]))
 	for _, row := range t.Rows {

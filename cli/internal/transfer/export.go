@@ -14,8 +14,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// An export to a running Redis: RESTORE makes each key there, in the place of what it had, with its deadline. A page of keys is on its way at
-// a time.
+// An export to a running Redis: RESTORE makes each key there, in the place of what it had, with its deadline. A page of
+// keys is on its way at a time.
 
 // An exporter is an export under way.
 type exporter struct {
@@ -50,7 +50,8 @@ func (ex *exporter) skip(why error) error {
 	return ex.o.skip(&ex.Result, why, errors.Join(why, errors.New("--keep-going skips such keys")))
 }
 
-// functions brings the libraries of functions. A Redis before 7 does not know them: that is told as for a key which it refuses.
+// functions brings the libraries of functions. A Redis before 7 does not know them: that is told as for a key which it
+// refuses.
 func (ex *exporter) functions(ctx context.Context, store *db.Store) error {
 	libraries, err := store.Libraries()
 	if err != nil {
@@ -102,7 +103,8 @@ func (ex *exporter) namespace(ctx context.Context, whole *db.Store, ns, database
 	}
 }
 
-// page brings a page of keys. A key that has expired by now is not sent: PING takes its place, so that replies and keys agree.
+// page brings a page of keys. A key that has expired by now is not sent: PING takes its place, so that replies and keys
+// agree.
 func (ex *exporter) page(ctx context.Context, store *db.Store, page []db.KeyInfo) error {
 	sent := make([]int, len(page))
 	var local error // of the store: the sender's goroutine sets it, and has ended when it is read

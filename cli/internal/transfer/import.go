@@ -157,7 +157,8 @@ func (im *importer) database(ctx context.Context, database int, cursor string) e
 	}
 }
 
-// storePage stores a page of keys in one transaction. A key that has gone meanwhile is deleted: an earlier page may have had it.
+// storePage stores a page of keys in one transaction. A key that has gone meanwhile is deleted: an earlier page may
+// have had it.
 func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) error {
 	var refused []error
 	var stored, bytes, expired int64

@@ -12,8 +12,9 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// A connection to a running Redis (or Stave, Valkey ...) that keys are taken from or brought to: commands are pipelined, a page of keys at a
-// time. Values travel as DUMP payloads, so that a key is one command each way, whatever it holds.
+// A connection to a running Redis (or Stave, Valkey ...) that keys are taken from or brought to: commands are
+// pipelined, a page of keys at a time. Values travel as DUMP payloads, so that a key is one command each way, whatever
+// it holds.
 
 // A link is such a connection.
 type link struct{ *remote.Conn }
@@ -69,8 +70,8 @@ type dumped struct {
 	refused  error
 }
 
-// dump gets keys of the database that is selected. exact tells whether the server knows PEXPIRETIME (Redis 7): without it a deadline is
-// as exact as the two clocks and the connection.
+// dump gets keys of the database that is selected. exact tells whether the server knows PEXPIRETIME (Redis 7): without
+// it a deadline is as exact as the two clocks and the connection.
 func (l link) dump(ctx context.Context, keys [][]byte, exact bool, now func() int64) ([]dumped, error) {
 	found := make([]dumped, len(keys))
 	life := []byte("PTTL")

@@ -10,9 +10,11 @@ type Options struct {
 	Match     string // a glob; "": all keys
 	Rate      int    // keys a second at most; 0: no limit
 	KeepGoing bool   // skip what the other side refuses
-	// Warn is called with what is noteworthy and ends nothing: the first hundred keys that are skipped, or differ. Default: nothing.
+	// Warn is called with what is noteworthy and ends nothing: the first hundred keys that are skipped, or differ.
+	// Default: nothing.
 	Warn func(error)
-	// Progress is called after a page of keys with the keys and the bytes of their values so far. It must be quick. Default: nothing.
+	// Progress is called after a page of keys with the keys and the bytes of their values so far. It must be quick.
+	// Default: nothing.
 	Progress func(keys, bytes int64)
 }
 

@@ -26,7 +26,8 @@ type importOf struct {
 	Type  string `json:"type"`
 }
 
-// loadState reads where an earlier import stopped. A cursor of another run of the server, or one that came to its end, is no use.
+// loadState reads where an earlier import stopped. A cursor of another run of the server, or one that came to its end,
+// is no use.
 func (im *importer) loadState(run string, of importOf) error {
 	im.state = state{Run: run, importOf: of}
 	if im.o.State == "" {

@@ -127,8 +127,8 @@ func dumpOwn(store *db.Store, key string) (d dumped, err error) {
 	return d, err
 }
 
-// compareDumps compares what two servers have of the same keys, and says how they differ. Two payloads may encode the same value in
-// different ways and orders, so both are restored, and compared as lines of JSON, which have an order.
+// compareDumps compares what two servers have of the same keys, and says how they differ. Two payloads may encode the
+// same value in different ways and orders, so both are restored, and compared as lines of JSON, which have an order.
 func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error, err error) {
 	lines := func(of []dumped) ([][]byte, error) {
 		store, err := db.OpenMemory(&db.Options{NoMerge: true, ExpireEvery: -1})

@@ -11,7 +11,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// A hash whose last field expires while it is compared has no line, which must not give the lines of the keys after it to others.
+// A hash whose last field expires while it is compared has no line, which must not give the lines of the keys after it
+// to others.
 func TestCompareBesideExpiry(t *testing.T) {
 	store, err := db.OpenMemory(nil)
 	if err != nil {
@@ -46,7 +47,8 @@ func TestCompareBesideExpiry(t *testing.T) {
 	}
 }
 
-// What the other side refuses ends a transfer, or is counted and, up to a hundred times, named; the pace keeps to its rate and ends with its context.
+// What the other side refuses ends a transfer, or is counted and, up to a hundred times, named; the pace keeps to its
+// rate and ends with its context.
 func TestSkipsAndPace(t *testing.T) {
 	named, why, end := 0, errors.New("refused"), errors.New("the end")
 	o := Options{Warn: func(error) { named++ }}

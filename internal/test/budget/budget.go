@@ -1,10 +1,10 @@
-// Package budget fits long tests into the time that `go test` gives a package (-timeout, by default 10 minutes), on a machine
-// that is busy with other things. It is for tests only.
+// Package budget fits long tests into the time that `go test` gives a package (-timeout, by default 10 minutes), on a
+// machine that is busy with other things. It is for tests only.
 //
-// A package lists its long tests in a Plan. Each asks its Budget, case by case, whether there is time for it: on a quiet machine
-// there always is. Where there is not, the cases that run are spread evenly over all, never fewer than a least number, and the
-// log of the test says how many they were. Everything runs if there is no deadline (-timeout 0) or if a flag of the test is
-// given.
+// A package lists its long tests in a Plan. Each asks its Budget, case by case, whether there is time for it: on a
+// quiet machine there always is. Where there is not, the cases that run are spread evenly over all, never fewer than a
+// least number, and the log of the test says how many they were. Everything runs if there is no deadline (-timeout 0)
+// or if a flag of the test is given.
 package budget
 
 import (
@@ -48,8 +48,8 @@ type Budget struct {
 	taken, offered int        // cases
 }
 
-// Start returns the budget of a test whose cases come in so many parts of about the same size, which may run in parallel. The
-// flags are those that say what the test does: if one is given, it is done.
+// Start returns the budget of a test whose cases come in so many parts of about the same size, which may run in
+// parallel. The flags are those that say what the test does: if one is given, it is done.
 func (p *Plan) Start(t *testing.T, parts int, flags ...string) *Budget {
 	t.Helper()
 	b := &Budget{parts: parts}
@@ -194,8 +194,8 @@ func (b *Budget) late() bool {
 	return b.limit > 0 && float64(b.elapsed.Load()) > (slack+(1-slack)*done)*float64(b.limit)
 }
 
-// More reports whether a part whose cases build on one another continues, after some of so many. Parts that run one after
-// the other get the same time each.
+// More reports whether a part whose cases build on one another continues, after some of so many. Parts that run one
+// after the other get the same time each.
 func (p *Part) More(done, of int) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package chance gives random tests their seeds: another one at each run, printed in the log of the test, and accepted by a
-// flag. So `-count 200` runs a test with two hundred seeds. The environment variable CHANCE is a seed for all tests of a run, as
-// .ci/run takes it from the commit: a commit that fails there fails again.
+// Package chance gives random tests their seeds: another one at each run, printed in the log of the test, and accepted
+// by a flag. So `-count 200` runs a test with two hundred seeds. The environment variable CHANCE is a seed for all
+// tests of a run, as .ci/run takes it from the commit: a commit that fails there fails again.
 package chance
 
 import (
@@ -13,7 +13,8 @@ import (
 
 var given = flag.Uint64("seed", 0, "seed of the random tests that have no flag of their own (0: another one each time)")
 
-// Draw returns the seed that a flag gave, or if that is 0, that of the environment, or if there is none, another one each time.
+// Draw returns the seed that a flag gave, or if that is 0, that of the environment, or if there is none, another one
+// each time.
 func Draw(given uint64) uint64 {
 	if text := os.Getenv("CHANCE"); given == 0 && text != "" {
 		seed, err := strconv.ParseUint(text, 10, 63)

@@ -1,5 +1,5 @@
-// Package copies gives a test binary the flag -copies=on|off: whether the stores of its tests copy commits into the log, where they do not say so
-// themselves. The tests that power cuts, kills and damage are about pass either way.
+// Package copies gives a test binary the flag -copies=on|off: whether the stores of its tests copy commits into the
+// log, where they do not say so themselves. The tests that power cuts, kills and damage are about pass either way.
 package copies
 
 import (

@@ -1,7 +1,8 @@
 // Package crash builds every state of a disk that a power cut may have left.
 //
-// A [Disk] follows a record of a [vfstest.Recorder] and knows at each moment what is surely on it and which changes are not synced
-// yet. Those changes are cut into units, each of which the cut keeps or loses by itself; a [Choice] says which.
+// A [Disk] follows a record of a [vfstest.Recorder] and knows at each moment what is surely on it and which changes are
+// not synced yet. Those changes are cut into units, each of which the cut keeps or loses by itself; a [Choice] says
+// which.
 //
 // The model is weaker than any real file system, after ALICE (Pillai et al., OSDI 2014):
 //
@@ -14,8 +15,8 @@
 //
 // [Ordered] is closer to ext4 and its kind: changes of names become durable in their order.
 //
-// A sync of a file that fails loses its changes for good: the kernel reports it once, calls the pages clean, and no later sync
-// writes them. They stay readable until the machine is switched off.
+// A sync of a file that fails loses its changes for good: the kernel reports it once, calls the pages clean, and no
+// later sync writes them. They stay readable until the machine is switched off.
 package crash
 
 import (
@@ -90,8 +91,8 @@ const (
 	naming
 )
 
-// NewDisk returns a disk on which a store's directory, with these files, is synced. The store itself may have any name in the root;
-// names in a [State] are seen from its directory.
+// NewDisk returns a disk on which a store's directory, with these files, is synced. The store itself may have any name
+// in the root; names in a [State] are seen from its directory.
 func NewDisk(dir string, files State) *Disk {
 	d := &Disk{root: newFolder(), dir: filepath.Clean(dir), files: map[int]*file{}}
 	d.makeFolder(d.dir)

@@ -13,8 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// State is the result of a cut: the bytes of each file by its name, as seen from the store's directory: "../copy/MANIFEST" is
-// in a neighbouring directory. A name that ends with a slash is of an empty directory.
+// State is the result of a cut: the bytes of each file by its name, as seen from the store's directory:
+// "../copy/MANIFEST" is in a neighbouring directory. A name that ends with a slash is of an empty directory.
 type State map[string][]byte
 
 func isFolder(name string) bool { return strings.HasSuffix(name, "/") }

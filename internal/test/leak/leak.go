@@ -25,8 +25,9 @@ func VerifyTestMain(m *testing.M) {
 	}))
 }
 
-// OpenFiles returns what this process has open of the stores below dir, "" standing for anywhere: a name for each descriptor,
-// also of their directories, and each mapping, also of files that have been removed. It knows on Linux only, and returns nothing elsewhere.
+// OpenFiles returns what this process has open of the stores below dir, "" standing for anywhere: a name for each
+// descriptor, also of their directories, and each mapping, also of files that have been removed. It knows on Linux
+// only, and returns nothing elsewhere.
 func OpenFiles(dir string) (names []string, err error) {
 	const descriptors = "/proc/self/fd"
 	links, err := os.ReadDir(descriptors)

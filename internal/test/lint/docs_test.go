@@ -59,7 +59,8 @@ func TestDocsNameFilesThatExist(t *testing.T) {
 	}
 }
 
-// TestDocsNameTestsThatExist: a test, fuzz target or benchmark that a document names is there. "TestReserve..." is any that begins so.
+// TestDocsNameTestsThatExist: a test, fuzz target or benchmark that a document names is there. "TestReserve..." is any
+// that begins so.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range sources(t) {
@@ -128,7 +129,8 @@ func headings(text string) (names []string) {
 	return names
 }
 
-// TestInvariantsAreNamed: code outside tests that keeps an invariant of ARCHITECTURE.md says which. Check only verifies them.
+// TestInvariantsAreNamed: code outside tests that keeps an invariant of ARCHITECTURE.md says which. Check only verifies
+// them.
 func TestInvariantsAreNamed(t *testing.T) {
 	invariants := regexp.MustCompile(`(?m)^- \*\*(I\d+)\*\*`).FindAllStringSubmatch(pages(t)["ARCHITECTURE.md"], -1)
 	if len(invariants) < 11 {

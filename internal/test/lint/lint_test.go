@@ -1,5 +1,6 @@
-// Package lint holds the project's own rules about its source, as tests: which packages import which, which touch files,
-// and how long files and functions may be. CONTRIBUTING.md and ARCHITECTURE.md state the rules; here they are kept.
+// Package lint holds the project's own rules about its source, as tests: which packages import which, which touch
+// files, and how long files and functions may be. CONTRIBUTING.md and ARCHITECTURE.md state the rules; here they are
+// kept.
 package lint
 
 import (
@@ -30,8 +31,9 @@ var embeddedModules = []string{
 	module, "github.com/google/btree", "github.com/klauspost/crc32", "github.com/fsnotify/fsnotify", "golang.org/x/sys",
 }
 
-// mayImport lists for each package outside internal the packages of this module it may import. internal/vfs is listed like
-// any other, for it stands for touching files; the other internal packages are free to all, within TestEmbeddedDependencies.
+// mayImport lists for each package outside internal the packages of this module it may import. internal/vfs is listed
+// like any other, for it stands for touching files; the other internal packages are free to all, within
+// TestEmbeddedDependencies.
 var mayImport = map[string][]string{
 	"keydir":     {},
 	"bitcask":    {"keydir", "internal/vfs"},
@@ -139,7 +141,8 @@ type source struct {
 	file  *ast.File
 	fset  *token.FileSet
 	lines int
-	// nested is set within a module of its own (the benchmarks, which import other stores): its imports are its own affair.
+	// nested is set within a module of its own (the benchmarks, which import other stores): its imports are its own
+	// affair.
 	nested bool
 }
 
@@ -294,9 +297,9 @@ var systemCalls = []string{
 	"SyncFileRange", "Syncfs", "Syscall", "Syscall6", "Truncate", "Unlink", "Unlinkat", "Write", "Writev",
 }
 
-// atFiles are the packages below internal that may touch files. internal/test/leak is for tests only, and asks the kernel what
-// internal/vfs has left open; internal/test/golden has the files of tests; internal/test/redisserver starts another program; internal/test/frameworks and clients are programs, and
-// modules of their own.
+// atFiles are the packages below internal that may touch files. internal/test/leak is for tests only, and asks the
+// kernel what internal/vfs has left open; internal/test/golden has the files of tests; internal/test/redisserver starts
+// another program; internal/test/frameworks and clients are programs, and modules of their own.
 var atFiles = []string{"internal/vfs", "internal/test/leak", "internal/test/golden", "internal/test/redisserver", "internal/test/frameworks", "internal/test/clients"}
 
 // TestFilesOnlyThroughVFS keeps the one seam at which every fault can be injected: a file opened past it is not tested.

@@ -30,8 +30,9 @@ type sizes struct {
 	functions             []int          // Lines of each function.
 }
 
-// TestMeasure prints how large everything is: `go test ./internal/test/lint -run TestMeasure -v -measure .`, or the directory of another
-// checkout in place of the dot. Product is everything but tests, internal/test, bench and examples.
+// TestMeasure prints how large everything is: `go test ./internal/test/lint -run TestMeasure -v -measure .`, or the
+// directory of another checkout in place of the dot. Product is everything but tests, internal/test, bench and
+// examples.
 func TestMeasure(t *testing.T) {
 	if *measureRoot == "" {
 		t.Skip("prints, and judges nothing: -measure DIR")

@@ -19,7 +19,8 @@ type Server struct {
 	t *testing.T
 }
 
-// Start starts a redis-server that loads an RDB file, unless that is "", and skips the test where there is none. It answers.
+// Start starts a redis-server that loads an RDB file, unless that is "", and skips the test where there is none. It
+// answers.
 func Start(t *testing.T, file string) Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")

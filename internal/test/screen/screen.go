@@ -1,6 +1,7 @@
-// Package screen is a small terminal in memory, for tests of what a person sees. It knows what a line editor sends: letters, those
-// of two columns too, line breaks, the cursor's movements and questions, erasing, and the other screen of programs that fill all of
-// it. Colours change nothing. What it does not know it reports, so that no test compares a screen that a real terminal would not show.
+// Package screen is a small terminal in memory, for tests of what a person sees. It knows what a line editor sends:
+// letters, those of two columns too, line breaks, the cursor's movements and questions, erasing, and the other screen
+// of programs that fill all of it. Colours change nothing. What it does not know it reports, so that no test compares a
+// screen that a real terminal would not show.
 package screen
 
 import (
@@ -27,7 +28,8 @@ type Screen struct {
 	unknown       []string
 }
 
-// New returns an empty screen. It answers to answers, as a terminal does as if by its keys, when it is asked where the cursor is.
+// New returns an empty screen. It answers to answers, as a terminal does as if by its keys, when it is asked where the
+// cursor is.
 func New(rows, columns int, answers io.Writer) *Screen {
 	s := &Screen{rows: rows, columns: columns, answers: answers}
 	s.cells = s.blank(rows)

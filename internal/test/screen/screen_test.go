@@ -7,7 +7,8 @@ import (
 	"github.com/stavedb/stave/internal/test/screen"
 )
 
-// TestScreen: what is written, and what a terminal of three lines of eight columns shows then. | is where the cursor is.
+// TestScreen: what is written, and what a terminal of three lines of eight columns shows then. | is where the cursor
+// is.
 func TestScreen(t *testing.T) {
 	for _, test := range []struct{ name, writes, shows string }{
 		{"lines", "one\r\ntwo", "one\ntwo|"},

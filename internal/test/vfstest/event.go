@@ -56,14 +56,14 @@ type Event struct {
 
 	// The rest is known to a Recorder only.
 
-	// File identifies files through renames and links: handles and names of one file have one number, from 1, given in the
-	// order in which files are first met. A file that replaced another one of its name has its own. 0 for directories.
-	// Names that were links of one file before recording began count as different files.
+	// File identifies files through renames and links: handles and names of one file have one number, from 1, given in
+	// the order in which files are first met. A file that replaced another one of its name has its own. 0 for
+	// directories. Names that were links of one file before recording began count as different files.
 	File int
 	Data []byte // OpWrite: a copy of all the bytes asked for, also if fewer were written.
 	N    int    // OpRead, OpWrite: the bytes done. After a failed write more of Data may be in the file.
-	// Covers is for OpSync and OpSyncDir: the events before this index were done when the sync began, so that they, as far
-	// as they are its file's or directory's, are durable once this event is in the log. Later ones may not be.
+	// Covers is for OpSync and OpSyncDir: the events before this index were done when the sync began, so that they, as
+	// far as they are its file's or directory's, are durable once this event is in the log. Later ones may not be.
 	Covers int
 	Err    error // The error that the caller got.
 }

@@ -23,7 +23,8 @@ type Fault struct {
 	failed int
 }
 
-// Rule says which operations fail, and how. The zero value matches every operation and lets the first one pass with no error:
+// Rule says which operations fail, and how. The zero value matches every operation and lets the first one pass with no
+// error:
 // set Err, or Do.
 type Rule struct {
 	Ops    []Op   // The kinds it is about. Default: all.
@@ -34,12 +35,12 @@ type Rule struct {
 	Err error // The cause of the failure, such as [syscall.ENOSPC]. Default: none; the rule only calls Do.
 	// Partial is how many bytes a failing read or write transfers first. Default: none.
 	Partial int
-	// Applied carries the operation out in full and reports the failure all the same. Default: a failing operation has no
-	// effect other than Partial. A failing close always closes.
+	// Applied carries the operation out in full and reports the failure all the same. Default: a failing operation has
+	// no effect other than Partial. A failing close always closes.
 	Applied bool
 
-	// Do is called before the operation, in its goroutine and without locks of the Fault: to wait, to look, to change files
-	// without the caller's knowledge. Default: none.
+	// Do is called before the operation, in its goroutine and without locks of the Fault: to wait, to look, to change
+	// files without the caller's knowledge. Default: none.
 	Do func(Event)
 }
 
@@ -48,8 +49,8 @@ type activeRule struct {
 	seen int
 }
 
-// NewFault returns a file system that does what inner does, except where a rule says otherwise. Of several rules that match
-// an operation the first decides; every one of them counts it.
+// NewFault returns a file system that does what inner does, except where a rule says otherwise. Of several rules that
+// match an operation the first decides; every one of them counts it.
 func NewFault(inner vfs.FS, rules ...Rule) *Fault {
 	f := new(Fault)
 	f.faultFS = faultFS{fault: f, inner: inner}

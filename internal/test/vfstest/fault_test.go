@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// publish does each kind of operation on which a store's safety rests, and stops at the first error. It closes what it has
-// opened.
+// publish does each kind of operation on which a store's safety rests, and stops at the first error. It closes what it
+// has opened.
 func publish(fsys vfs.FS) (err error) {
 	keep := func(e error) bool {
 		err = errors.Join(err, e)

@@ -11,15 +11,17 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Recorder wraps a file system and keeps every operation in the order in which they took effect, with the bytes written.
+// Recorder wraps a file system and keeps every operation in the order in which they took effect, with the bytes
+// written.
 //
 // [Recorder.Trace] gives the log as text, for golden files in which the order of syncs is a reviewable diff.
-// [Recorder.Events] gives it as data: with a copy of the file system from before, the events rebuild each state in between,
-// and, since they include which bytes and names each sync covered, each state that a power cut could have left.
+// [Recorder.Events] gives it as data: with a copy of the file system from before, the events rebuild each state in
+// between, and, since they include which bytes and names each sync covered, each state that a power cut could have
+// left.
 //
-// Operations that change something run one at a time, so that the log's order is theirs; reads and syncs do not, so that
-// writers can continue during a slow sync. Beneath a [Fault] the log has what happened, on top of it what the store saw.
-// Bytes that the system writes into a lock file are not recorded.
+// Operations that change something run one at a time, so that the log's order is theirs; reads and syncs do not, so
+// that writers can continue during a slow sync. Beneath a [Fault] the log has what happened, on top of it what the
+// store saw. Bytes that the system writes into a lock file are not recorded.
 type Recorder struct {
 	recordedFS
 	only []Op
@@ -241,7 +243,8 @@ func (v recordedFS) Lock(name string) (io.Closer, error) {
 // BootID implements [vfs.Booter].
 func (v recordedFS) BootID(dir string) vfs.BootID { return vfs.BootOf(v.inner, dir) }
 
-// recordedHeld is a Recorder's view of a directory that the file system below holds. Names are recorded as they are given.
+// recordedHeld is a Recorder's view of a directory that the file system below holds. Names are recorded as they are
+// given.
 type recordedHeld struct {
 	recordedFS
 	held *vfs.Held

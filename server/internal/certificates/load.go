@@ -17,8 +17,8 @@ type Files struct {
 	CA          string // the roots of clients' certificates; "" for none
 }
 
-// Load reads the files. clients says whether clients need a certificate: yes, no or optional; without a word they do if there are roots.
-// protocols are the versions, as Redis writes them; both if empty.
+// Load reads the files. clients says whether clients need a certificate: yes, no or optional; without a word they do if
+// there are roots. protocols are the versions, as Redis writes them; both if empty.
 func Load(o Files, clients, protocols string) (*tls.Config, error) {
 	if o.Certificate == "" || o.Key == "" {
 		return nil, errors.New("a certificate and its key are needed")

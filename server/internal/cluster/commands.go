@@ -197,8 +197,8 @@ func replyShards(n *Node, c *command.Call) error {
 	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: []any{0, Slots - 1}}, {Name: "nodes", Value: []any{node}}}})
 }
 
-// eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so without
-// keeping any locked in between.
+// eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so
+// without keeping any locked in between.
 func (n *Node) eachKeyInSlot(c *command.Call, slot int64, fn func(key string) bool) error {
 	if c.Queued {
 		return errQueuedScan

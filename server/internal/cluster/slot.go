@@ -28,7 +28,8 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// SlotOf is the slot of a key: that of its hash tag, which is what the first braces have between them, if that is not empty.
+// SlotOf is the slot of a key: that of its hash tag, which is what the first braces have between them, if that is not
+// empty.
 func SlotOf[K []byte | string](key K) int {
 	tag := []byte(key)
 	if open := bytes.IndexByte(tag, '{'); open >= 0 {
@@ -70,8 +71,8 @@ const (
 	errSortGet   command.Error = "ERR GET option of SORT denied in Cluster mode."
 )
 
-// Refuses says why a cluster does not execute a request: its keys have several slots, or it is about several databases, or about keys that
-// it does not name.
+// Refuses says why a cluster does not execute a request: its keys have several slots, or it is about several databases,
+// or about keys that it does not name.
 func Refuses(cmd *command.Command, args [][]byte) error {
 	switch cmd.Name {
 	case "select":

@@ -102,11 +102,11 @@ func (h *Hub) changedLocked(kind Kind, name string, delta int64) {
 	}
 }
 
-// Publish posts a message to its receivers, and returns their number; one that gets it as a
-// channel's and as a pattern's counts twice. It never waits for a client. It matches patterns one
-// by one, O(patterns) for each message, as in Redis, but without the mutex: a message that takes
-// long to match delays no other, and no subscriber. Who subscribes meanwhile does not get it. When stop ends the matching, nobody
-// but the channel's own subscribers and some of the others get it; nil: it has no end.
+// Publish posts a message to its receivers, and returns their number; one that gets it as a channel's and as a
+// pattern's counts twice. It never waits for a client. It matches patterns one by one, O(patterns) for each message, as
+// in Redis, but without the mutex: a message that takes long to match delays no other, and no subscriber. Who
+// subscribes meanwhile does not get it. When stop ends the matching, nobody but the channel's own subscribers and some
+// of the others get it; nil: it has no end.
 func (h *Hub) Publish(m Message, stop func(int) bool) (receivers int) {
 	if h.subscriptions.Load() == 0 {
 		return 0
@@ -138,8 +138,9 @@ func (p *Prepared) Size() int {
 	return n
 }
 
-// Prepare is the first half of Publish for a message that is posted later, if at all: it matches, and counts the receivers. own is the
-// publisher's own subscriber, which gets the message if it listens now, whatever it has left or joined meanwhile.
+// Prepare is the first half of Publish for a message that is posted later, if at all: it matches, and counts the
+// receivers. own is the publisher's own subscriber, which gets the message if it listens now, whatever it has left or
+// joined meanwhile.
 func (h *Hub) Prepare(m Message, own *Subscriber, stop func(int) bool) (p Prepared, receivers int) {
 	if h.subscriptions.Load() == 0 {
 		return p, 0
@@ -172,7 +173,8 @@ func (h *Hub) Post(p *Prepared, ticket db.Ticket) {
 	})
 }
 
-// eachLocked calls fn for each receiver of a message whose channel matches the patterns, with the message as that gets it.
+// eachLocked calls fn for each receiver of a message whose channel matches the patterns, with the message as that gets
+// it.
 func (h *Hub) eachLocked(m Message, patterns []string, fn func(*Subscriber, Message)) {
 	for s := range h.subs[m.Kind][m.Channel] {
 		fn(s, m)
@@ -186,7 +188,8 @@ func (h *Hub) eachLocked(m Message, patterns []string, fn func(*Subscriber, Mess
 	}
 }
 
-// matching returns the patterns that match the channel of a message, or some of them if stop ends it (structures.MatchUntil).
+// matching returns the patterns that match the channel of a message, or some of them if stop ends it
+// (structures.MatchUntil).
 func (h *Hub) matching(m *Message, stop func(int) bool) (matched []string) {
 	if m.Kind != Channel || h.patternBytes.Load() == 0 {
 		return nil

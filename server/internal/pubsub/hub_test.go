@@ -194,7 +194,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A prepared message goes to those who listen when it is posted; the publisher's own subscriber gets it if that listened when it was prepared.
+// A prepared message goes to those who listen when it is posted; the publisher's own subscriber gets it if that
+// listened when it was prepared.
 func TestPrepareAndPost(t *testing.T) {
 	var h pubsub.Hub
 	var own, a, b pubsub.Subscriber

@@ -14,8 +14,9 @@ import (
 
 // Subscriber is one that subscribes and gets messages. Its zero value has subscribed to nothing. It must not be copied.
 //
-// Messages wait in its mailbox without bound in number, and with one in bytes. waiting is read without the mutex, before every command: it is
-// set after a message is in the box, and cleared by the one who empties the box, under the mutex, so no message is left over unnoticed.
+// Messages wait in its mailbox without bound in number, and with one in bytes. waiting is read without the mutex,
+// before every command: it is set after a message is in the box, and cleared by the one who empties the box, under the
+// mutex, so no message is left over unnoticed.
 type Subscriber struct {
 	Wake    func() // is called when mail has come; nil: nobody waits for that. Keys may be locked, so it must not wait for anything
 	Flooded func() // is called once, as Wake is, when more than the limits waits; what has waited is gone
@@ -34,7 +35,8 @@ type Subscriber struct {
 	overflow bool      // for good
 }
 
-// Limits bound what waits in a mailbox: Hard bytes, or Soft bytes for more than Seconds; 0 bytes is no limit. They may change at any time.
+// Limits bound what waits in a mailbox: Hard bytes, or Soft bytes for more than Seconds; 0 bytes is no limit. They may
+// change at any time.
 type Limits struct{ Hard, Soft, Seconds atomic.Int64 }
 
 // Init sets Redis's defaults.
@@ -44,7 +46,8 @@ func (l *Limits) Init() {
 	l.Seconds.Store(60)
 }
 
-// subscriptionOverhead is what a subscription takes in memory besides its name, about: two maps, and what growing them leaves unused.
+// subscriptionOverhead is what a subscription takes in memory besides its name, about: two maps, and what growing them
+// leaves unused.
 const subscriptionOverhead = 250
 
 // Message is something published, on its way to a subscriber.
@@ -72,7 +75,8 @@ func (m *Message) size() int {
 	return n
 }
 
-// Write writes a message that was published: a push in RESP3, an array of the same form in RESP2. An executed command is a line.
+// Write writes a message that was published: a push in RESP3, an array of the same form in RESP2. An executed command
+// is a line.
 func (m *Message) Write(out *resp.Writer) {
 	switch m.Kind {
 	case Commands:
@@ -140,7 +144,8 @@ func (s *Subscriber) HasMail() bool { return s.waiting.Load() }
 // mailBatch is how many messages are taken out of a mailbox at a time.
 const mailBatch = 64
 
-// Take returns some messages, or that there have been too many. They are cleared in the box, so that it does not keep their texts alive.
+// Take returns some messages, or that there have been too many. They are cleared in the box, so that it does not keep
+// their texts alive.
 func (s *Subscriber) Take() (taken []Message, overflow bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // Text stands for an argument that is not shown.
 const Text = "(redacted)"
 
-// Secrets says by a command's name which of a request's arguments, by their indexes, are not shown. The arity has been checked; the
-// request may be wrong otherwise.
+// Secrets says by a command's name which of a request's arguments, by their indexes, are not shown. The arity has been
+// checked; the request may be wrong otherwise.
 var Secrets = map[string]func(args [][]byte) []int{
 	"auth":        func(args [][]byte) []int { return indexes(1, len(args)) },
 	"acl|setuser": func(args [][]byte) []int { return indexes(2, len(args)) }, // as in Redis the name too
@@ -34,8 +34,8 @@ func indexes(first, end int) (list []int) {
 	return list
 }
 
-// helloSecrets are the names and passwords of HELLO's AUTH, also of a HELLO that fails. After the word everything is hidden if
-// there is less than a name and a password.
+// helloSecrets are the names and passwords of HELLO's AUTH, also of a HELLO that fails. After the word everything is
+// hidden if there is less than a name and a password.
 func helloSecrets(args [][]byte) (list []int) {
 	for i := 2; i < len(args); i++ {
 		switch {
@@ -49,8 +49,8 @@ func helloSecrets(args [][]byte) (list []int) {
 	return list
 }
 
-// configSecrets are the values of secret settings. A request whose names and values do not come in pairs is hidden from the first
-// such name on.
+// configSecrets are the values of secret settings. A request whose names and values do not come in pairs is hidden from
+// the first such name on.
 func configSecrets(args [][]byte) (list []int) {
 	for i := 2; i < len(args); i++ {
 		if slices.Contains(Settings, strings.ToLower(string(args[i]))) {

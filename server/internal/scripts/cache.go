@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/server/script"
 )
 
-// Cache has compiled scripts by their SHA-1. Scripts live in memory only, as in Redis: after a restart clients load them again.
+// Cache has compiled scripts by their SHA-1. Scripts live in memory only, as in Redis: after a restart clients load
+// them again.
 type Cache struct {
 	writes func(word string) bool // whether a word of a source is a command that writes
 
@@ -50,7 +51,8 @@ const (
 	LockFinal = LockWrite | LockWhole
 )
 
-// asidesOfLong is how many runs of a script leave an event loop after one that took long there, which has done so much in vain.
+// asidesOfLong is how many runs of a script leave an event loop after one that took long there, which has done so much
+// in vain.
 const asidesOfLong = 100
 
 // TookLong notes that a run in an event loop took long.

@@ -68,8 +68,8 @@ func (f *Libraries) Current() *Set {
 	return set
 }
 
-// load makes a set of sources by name. What it knows already it takes from before, which may be nil, and from what sessions
-// have loaded. A library that cannot be loaded is reported once and left out.
+// load makes a set of sources by name. What it knows already it takes from before, which may be nil, and from what
+// sessions have loaded. A library that cannot be loaded is reported once and left out.
 func (f *Libraries) load(sources map[string]string, before *Set) *Set {
 	set := NewSet()
 	for _, name := range slices.Sorted(maps.Keys(sources)) {

@@ -2,9 +2,10 @@ package scripts
 
 import "sync/atomic"
 
-// Line bounds what those take that wait in line for locks beside scripts: a goroutine and its keys each. A lock of the store has no waiters that give
-// up, so who does leaves these in the line until the lock is free, and clients may come, wait and leave for as long as it is not. Who finds no
-// place tries again and again, and is in line once others have gone.
+// Line bounds what those take that wait in line for locks beside scripts: a goroutine and its keys each. A lock of the
+// store has no waiters that give up, so who does leaves these in the line until the lock is free, and clients may come,
+// wait and leave for as long as it is not. Who finds no place tries again and again, and is in line once others have
+// gone.
 type Line struct {
 	most, taken atomic.Int64 // bytes; most is 0: mostInLine
 }

@@ -108,7 +108,8 @@ func (t *Runs) Kill(functions bool) error {
 	return errNotBusy
 }
 
-// longest gives fn the run of a function that has lasted longest, which does not end before fn returns; nil if none lasts.
+// longest gives fn the run of a function that has lasted longest, which does not end before fn returns; nil if none
+// lasts.
 func (t *Runs) longest(fn func(*Run)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +122,8 @@ func (t *Runs) longest(fn func(*Run)) {
 	fn(first)
 }
 
-// Overdue returns the refusal of what needs a lock that a run holds for longer than busy-reply-threshold allows; nil if none does.
+// Overdue returns the refusal of what needs a lock that a run holds for longer than busy-reply-threshold allows; nil if
+// none does.
 func (t *Runs) Overdue(threshold time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

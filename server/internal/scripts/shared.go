@@ -17,8 +17,8 @@ type Shared struct {
 	Line      Line
 }
 
-// Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the logger is told which
-// cannot be loaded.
+// Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the
+// logger is told which cannot be loaded.
 func (a *Shared) Init(version string, commands *command.Table, store *db.Store, logger *slog.Logger) {
 	a.Engine = script.NewEngine(version)
 	a.Cache.Init(func(word string) bool { cmd := commands.Lookup(word); return cmd != nil && cmd.IsWrite() })

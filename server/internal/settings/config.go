@@ -80,7 +80,8 @@ func (c *Config) Store(d *Directive, value string, from origin) {
 	}
 }
 
-// Keep is for a value of Changed that could not be made so: the setting keeps the one that holds, and the next reload tries again.
+// Keep is for a value of Changed that could not be made so: the setting keeps the one that holds, and the next reload
+// tries again.
 func (c *Config) Keep(d *Directive, holds string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +293,8 @@ func editDistance(a, b string, limit int) int {
 var ErrNoConfigFile = errors.New("the server is running without a config file")
 
 // Rewrite writes the settings that the file does not have right into it. Comments, the order of lines, and what
-// included files have right stay. users are the lines of users, each a name and its rules; nil leaves those of the file as they are.
+// included files have right stay. users are the lines of users, each a name and its rules; nil leaves those of the file
+// as they are.
 func (c *Config) Rewrite(users [][]string) error {
 	path := c.File()
 	if path == "" {
@@ -356,9 +358,9 @@ func sameUsers(a, b []conf.Directive) bool {
 	return slices.EqualFunc(a, b, func(a, b conf.Directive) bool { return slices.Equal(a.Args, b.Args) })
 }
 
-// Changed reads the file again and returns what it says otherwise than before: the new values, or the default
-// for what it no longer has. Nothing is returned that the environment, a flag or CONFIG SET overrides; the
-// latter only holds against a line that stays. If the lines of users are others than before, it calls setUsers with them; if that fails
+// Changed reads the file again and returns what it says otherwise than before: the new values, or the default for what
+// it no longer has. Nothing is returned that the environment, a flag or CONFIG SET overrides; the latter only holds
+// against a line that stays. If the lines of users are others than before, it calls setUsers with them; if that fails
 // nothing has changed.
 func (c *Config) Changed(setUsers func([]conf.Directive) error) (values map[string]string, err error) {
 	c.mu.Lock()

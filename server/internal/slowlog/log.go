@@ -83,7 +83,8 @@ func Args(args [][]byte, more int) []string {
 	return kept
 }
 
-// trimLocked drops the oldest entries. They are cleared, so that the array behind the slice does not keep their arguments alive.
+// trimLocked drops the oldest entries. They are cleared, so that the array behind the slice does not keep their
+// arguments alive.
 func (l *Log) trimLocked() {
 	if n := len(l.entries) - int(min(l.most, 1<<30)); n > 0 {
 		clear(l.entries[:n])

@@ -16,8 +16,8 @@ type Address struct {
 	optional  bool // the host may be missing
 }
 
-// Addresses are those that the settings bind and a port mean, none for port 0. As in redis.conf a minus before a host means that it may be
-// missing, and * any.
+// Addresses are those that the settings bind and a port mean, none for port 0. As in redis.conf a minus before a host
+// means that it may be missing, and * any.
 func Addresses(bind, port string, encrypted bool) (list []Address) {
 	if port == "0" {
 		return nil

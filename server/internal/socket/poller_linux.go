@@ -33,8 +33,8 @@ func NewPoller(events int) (*Poller, error) {
 	return &Poller{epoll: epoll, wakeup: wakeup, events: make([]unix.EpollEvent, events)}, nil
 }
 
-// Wait returns the events that there are, which are valid until the next call. It sleeps until there is one, or for so many milliseconds; -1
-// stands for ever.
+// Wait returns the events that there are, which are valid until the next call. It sleeps until there is one, or for so
+// many milliseconds; -1 stands for ever.
 func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
 	n, err := unix.EpollWait(p.epoll, p.events, milliseconds)
 	if err != nil { // interrupted by a signal
@@ -43,7 +43,8 @@ func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
 	return p.events[:n]
 }
 
-// Listen chooses the events that are reported of a descriptor. known is set if some are already. The kernel forgets a descriptor that is closed.
+// Listen chooses the events that are reported of a descriptor. known is set if some are already. The kernel forgets a
+// descriptor that is closed.
 func (p *Poller) Listen(fd int, events uint32, known bool) error {
 	op := unix.EPOLL_CTL_ADD
 	if known {

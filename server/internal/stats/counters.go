@@ -125,8 +125,8 @@ func (c *Counters) rate() int64 {
 	return c.rateLast
 }
 
-// Reset sets the counters to zero, except those that describe the present. They are set one after the other: a command that runs at
-// the same time may be counted in one and not in another.
+// Reset sets the counters to zero, except those that describe the present. They are set one after the other: a command
+// that runs at the same time may be counted in one and not in another.
 func (c *Counters) Reset() {
 	for _, n := range []*atomic.Int64{
 		&c.Connections, &c.Rejected, &c.Evicted, &c.Flooded, &c.Hits, &c.Misses, &c.Panics, &c.ErrorReplies, &c.In, &c.Out, &c.Reads, &c.Writes,

@@ -104,7 +104,8 @@ const (
 	errPrefixOfOther                  = "ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single client must not overlap."
 )
 
-// Parse reads the options of CLIENT TRACKING. They are read, and their words checked, also with OFF. exists reports whether a client is connected.
+// Parse reads the options of CLIENT TRACKING. They are read, and their words checked, also with OFF. exists reports
+// whether a client is connected.
 func Parse(c *command.Call, exists func(id int64) bool) (*Mode, error) {
 	mode := new(Mode)
 	for i := 3; i < len(c.Args); i++ {
@@ -141,7 +142,8 @@ func Parse(c *command.Call, exists func(id int64) bool) (*Mode, error) {
 	return mode, nil
 }
 
-// Follow checks the mode, and that it may come after another one; nil: nothing is tracked. In broadcast mode the prefixes add up.
+// Follow checks the mode, and that it may come after another one; nil: nothing is tracked. In broadcast mode the
+// prefixes add up.
 func (m *Mode) Follow(before *Mode) error {
 	switch {
 	case !m.Broadcast && len(m.Prefixes) > 0:

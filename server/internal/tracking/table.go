@@ -180,8 +180,8 @@ const defaultMaxKeys = 1_000_000
 // evictAtOnce bounds for how long the mutex is held while keys are evicted.
 const evictAtOnce = 100
 
-// evict takes keys out of the table until it has no more than some, but not more than atOnce, and reports whether it has
-// to go on. Which ones, the order of Go's maps decides, which is random. The mutex is held.
+// evict takes keys out of the table until it has no more than some, but not more than atOnce, and reports whether it
+// has to go on. Which ones, the order of Go's maps decides, which is random. The mutex is held.
 func (t *Table) evict(most, atOnce int) (more bool) {
 	for key := range t.readers {
 		if len(t.readers) <= most {
@@ -207,8 +207,8 @@ func (t *Table) Limit(most int64) {
 	}
 }
 
-// changed reports what a commit has changed. The store calls it with the keys locked. What came before a change of a whole
-// namespace is reported with that, to all: a database that is swapped has other values under the same names.
+// changed reports what a commit has changed. The store calls it with the keys locked. What came before a change of a
+// whole namespace is reported with that, to all: a database that is swapped has other values under the same names.
 func (t *Table) changed(changes []db.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -256,8 +256,8 @@ func (t *Table) invalidate(key string, origin int64) {
 	})
 }
 
-// broadcast reports the changed keys to the clients that have asked for their prefixes: one message for each prefix, with
-// the keys sorted. The mutex is held.
+// broadcast reports the changed keys to the clients that have asked for their prefixes: one message for each prefix,
+// with the keys sorted. The mutex is held.
 func (t *Table) broadcast(changes []db.Change) {
 	matched := map[string][]db.Change{}
 	for _, c := range changes {
@@ -293,8 +293,8 @@ func (t *Table) broadcast(changes []db.Change) {
 	}
 }
 
-// send posts a message to a client, or to the one to which it redirects. If that has gone the client is informed instead.
-// The mutex is held.
+// send posts a message to a client, or to the one to which it redirects. If that has gone the client is informed
+// instead. The mutex is held.
 func (t *Table) send(c *Client, m pubsub.Message) {
 	redirect := c.Mode().Redirect
 	if redirect == 0 {
