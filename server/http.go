@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/stavedb/stave/internal/resp"
@@ -37,6 +38,10 @@ type dashboardClient struct{ session *Session }
 // dashboardBackend is this server as the dashboard sees it.
 func (v *Server) dashboardBackend() dashboard.Backend {
 	return dashboard.Backend{
+		BackupTo: func(ctx context.Context, w io.Writer) error {
+			_, err := v.store.BackupTo(ctx, w)
+			return err
+		},
 		Connect: func(address string) dashboard.Client {
 			s := v.NewSession()
 			s.client.remote, s.mostReply = address, maxShownReply
@@ -63,6 +68,13 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 func (c dashboardClient) May(args ...string) bool {
 	allowed, err := c.session.scriptAllows(argumentsOf(args))
 	return allowed && err == nil
+}
+
+// MayReadAllKeys reports whether the user may read any key by a command.
+func (c dashboardClient) MayReadAllKeys(args ...string) bool {
+	list := argumentsOf(args)
+	cmd, err := table.Resolve(list)
+	return err == nil && (!c.session.user.IsLimited() || c.session.user.Rules().MayReadAllKeys(cmd, list))
 }
 
 func argumentsOf(args []string) [][]byte {

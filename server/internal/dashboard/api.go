@@ -33,6 +33,9 @@ func text(b []byte) string {
 	return string(resp.AppendQuoted(nil, b))
 }
 
+// errNotAllKeys is what a user gets who may read some keys only.
+const errNotAllKeys = resp.ServerError("NOPERM a backup has all keys, and this user may not read them all")
+
 // isForbidden reports whether the user may not do that, perhaps with this key only.
 func isForbidden(err error) bool {
 	var e resp.ServerError

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -20,6 +21,8 @@ type Client interface {
 	Do(ctx context.Context, args ...string) (resp.Reply, error)
 	// May reports whether the user may execute a command, without a trace in ACL LOG.
 	May(args ...string) bool
+	// MayReadAllKeys reports whether the user may execute a command and read any key by it.
+	MayReadAllKeys(args ...string) bool
 }
 
 // Backend is the server whose page it is.
@@ -28,6 +31,8 @@ type Backend struct {
 	Connect func(address string) Client
 	// Segments lists the files of the log. It is asked for those who may execute INFO.
 	Segments func() []Segment
+	// BackupTo writes the store as of one moment as a tar archive. It is asked for those who may execute SAVE and read all keys.
+	BackupTo func(ctx context.Context, w io.Writer) error
 }
 
 // Segment is one file of the log.
@@ -50,7 +55,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed assets
 var assets embed.FS
 
-// Handler serves the page at /, its files, and /api.
+// Handler serves the page at /, its files, /api, and /backup.
 func Handler(b Backend) http.Handler {
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
@@ -64,6 +69,7 @@ func Handler(b Backend) http.Handler {
 		http.ServeFileFS(w, r, files, "index.html")
 		return nil
 	}))
+	mux.Handle("GET /backup", b.backup())
 	mux.Handle("GET /dashboard.css", http.FileServerFS(files))
 	mux.Handle("GET /dashboard.js", http.FileServerFS(files))
 	for path, answer := range map[string]func(context.Context, Client, *http.Request) (any, error){
@@ -87,7 +93,7 @@ func Handler(b Backend) http.Handler {
 			w.Header().Set(name, value)
 		}
 		// Pages of other origins can make a browser ask, with the password that it knows. They could not read the reply; they do not even get one.
-		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, "/api/") {
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && (strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/backup") {
 			http.Error(w, "this is for the page at / only", http.StatusForbidden)
 			return
 		}
@@ -100,14 +106,7 @@ func (b Backend) authenticated(answer func(http.ResponseWriter, *http.Request, C
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 		defer cancel()
-		c := b.Connect(r.RemoteAddr)
-		var err error
-		if user, password, given := r.BasicAuth(); given {
-			if user == "" {
-				user = "default"
-			}
-			_, err = do(ctx, c, "AUTH", user, password)
-		}
+		c, err := b.login(ctx, r)
 		if err == nil {
 			err = answer(w, r.WithContext(ctx), c)
 		}
@@ -115,6 +114,20 @@ func (b Backend) authenticated(answer func(http.ResponseWriter, *http.Request, C
 			fail(w, err)
 		}
 	})
+}
+
+// login returns a client with the rights of the user whom a request names.
+func (b Backend) login(ctx context.Context, r *http.Request) (Client, error) {
+	c := b.Connect(r.RemoteAddr)
+	user, password, given := r.BasicAuth()
+	if !given {
+		return c, nil
+	}
+	if user == "" {
+		user = "default"
+	}
+	_, err := do(ctx, c, "AUTH", user, password)
+	return c, err
 }
 
 // fail answers with an error.
