@@ -2,11 +2,6 @@
 // clients, and a browser of the keys that cannot change them.
 //
 // The page is three files without a build step, under a content security policy that allows nothing else. Its figures
-<<<<<<< HEAD
 // come from /metrics; the rest it asks for below /api, and each such request is a Client of its own: it has the rights
-// of the user whose name and password the request carries, and no others.
-=======
-// come from /metrics; the rest it asks for below /api, and each such request is a Client of its own: it has the rights of the user
-// whose name and password the request carries, and no others. /backup sends the store as an archive.
->>>>>>> f12923e (server: /backup sends the store of a live server as an archive)
+// of the user whose name and password the request carries, and no others. /backup sends the store as an archive.
 package dashboard
