@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // CONFIG GET, SET and REWRITE work on the table of settings (config_table.go).
@@ -149,7 +150,7 @@ func (v *Server) checkMaxClients(value string) error {
 	if err != nil {
 		return err
 	}
-	if most, known := fileLimit(); known && n > most-reservedFiles {
+	if most, known := socket.FileLimit(); known && n > most-reservedFiles {
 		return command.Errorf("The operating system is not able to handle the specified number of clients, try with %d", max(most-reservedFiles, 1))
 	}
 	return nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/stavedb/stave/server/conf"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // The settings of a running server. Package settings says which there are and where their values come from,
@@ -113,7 +115,7 @@ const reservedFiles = 64
 // limitClients lowers maxclients to what the limit of open files allows. A server without listeners has no
 // clients and is left alone by it.
 func (v *Server) limitClients() {
-	most, known := fileLimit()
+	most, known := socket.FileLimit()
 	if !known {
 		return
 	}
@@ -172,6 +174,17 @@ func (v *Server) OnReload(reload func() error) {
 	v.reloadMu.Lock()
 	defer v.reloadMu.Unlock()
 	v.reloads = append(v.reloads, reload)
+}
+
+// WatchConfig calls Reload when the file of settings or one that it includes changes, until ctx ends. further are paths
+// whose change means a reload too, such as certificates. A change that the system does not report is read at the next
+// one, or when the program calls Reload, as stave does for SIGHUP.
+func (v *Server) WatchConfig(ctx context.Context, further ...string) error {
+	return conf.Watch(ctx, func() []string { return append(v.config.Watched(), further...) }, func() {
+		if err := v.Reload(); err != nil {
+			v.options.Logger.Error("reload failed", "error", err)
+		}
+	}, v.options.Logger)
 }
 
 // Reload reads the file of settings again and applies what has changed in it and may change while the server runs, all

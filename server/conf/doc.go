@@ -1,4 +1,4 @@
-// Package conf reads and rewrites files of settings in the syntax of redis.conf.
+// Package conf reads, rewrites and watches files of settings in the syntax of redis.conf.
 //
 // A file has a directive a line: a name, in any case, and its arguments, separated by blanks. A line that
 // begins with # is a comment; there are none behind a directive. An argument with blanks stands in double

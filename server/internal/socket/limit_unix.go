@@ -1,11 +1,11 @@
 //go:build unix
 
-package server
+package socket
 
 import "syscall"
 
-// fileLimit is how many files the process may have open.
-func fileLimit() (n int64, known bool) {
+// FileLimit is how many files, and connections, the process may have open.
+func FileLimit() (n int64, known bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, false
