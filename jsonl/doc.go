@@ -34,9 +34,8 @@
 // # Guarantees
 //
 // Every byte survives: an import stores exactly the exported data. A line replaces the content of its key, or the
-// library. A
-// line that is ambiguous is refused instead of repaired: invalid UTF-8, a name that appears twice, an unknown
-// member (a misspelt ttl_ms would otherwise be lost without a word).
+// library. A line that is ambiguous is refused instead of repaired: invalid UTF-8, a name that appears twice, an
+// unknown member (a misspelt ttl_ms would otherwise be lost without a word).
 //
 // # Caveats
 //

@@ -57,8 +57,7 @@ func TestLargeLineIsRefused(t *testing.T) {
 }
 
 // A long text of control characters, such as a bitmap of zeros, is written as base64: as JSON text it would be six
-// times as long, and the
-// line of one of 512 MiB longer than what an import takes.
+// times as long, and the line of one of 512 MiB longer than what an import takes.
 func TestLongTextOfControlCharacters(t *testing.T) {
 	const size = 1 << 20
 	zeros, quotes, text := make([]byte, size), bytes.Repeat([]byte(`"\`), size/2), bytes.Repeat([]byte("naïve\n"), size/7)

@@ -35,9 +35,9 @@ var connectionCommands = command.InGroup(command.GroupConnection, []*command.Com
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
 	// connection ends before it can smuggle a command in after them.
-	{Name: "post", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Since: "3.2.7",
+	{Name: "post", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
-	{Name: "host:", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti, Since: "3.2.7",
+	{Name: "host:", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
 })
 

@@ -8,8 +8,7 @@ import (
 )
 
 // counted is what maxmemory is compared with: the index of the keys, the buffers of clients, and the table of
-// what they may have cached. Values are on
-// disk; what the collector has not freed yet is none of a client's doing.
+// what they may have cached. Values are on disk; what the collector has not freed yet is none of a client's doing.
 type counted struct {
 	bytes atomic.Int64
 	at    atomic.Int64 // Unix nanoseconds when it was counted

@@ -10,8 +10,7 @@ import (
 )
 
 // How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one
-// that waits in
-// line looks whether it should wait any longer: hundreds of sessions may do so at once.
+// that waits in line looks whether it should wait any longer: hundreds of sessions may do so at once.
 const (
 	firstPoll = time.Millisecond
 	lastPoll  = 16 * time.Millisecond

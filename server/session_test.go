@@ -117,6 +117,9 @@ func TestSessionEnds(t *testing.T) {
 		{"a violation of the protocol", "PING\r\n*x\r\nPING\r\n", "+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n"},
 		{"a browser's request", "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET a 1\r\n", ""},
 		{"a browser's header", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\nSET a 1\r\n", "-ERR wrong number of arguments for 'get' command\r\n"},
+		{"a subscriber's browser", "SUBSCRIBE c\r\nPOST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"},
+		{"a subscriber's browser, its header", "SUBSCRIBE c\r\nHost: localhost\r\nPING\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"},
+		{"a browser within MULTI", "MULTI\r\nPOST / HTTP/1.1\r\n\r\nEXEC\r\n", "+OK\r\n"},
 		{"QUIT within MULTI", "MULTI\r\nQUIT\r\n", "+OK\r\n+OK\r\n"},
 	} {
 		s := newSession(t, store, nil)

@@ -9,8 +9,7 @@ package structures
 //
 // Where Redis recurses at a star, this goes back to the last one only: an earlier star that takes
 // more cannot help, because the part after the later one then has fewer places to match. The cost
-// is O(len(pattern) * len(name))
-// at worst, and linear without stars.
+// is O(len(pattern) * len(name)) at worst, and linear without stars.
 func Match(pattern string, name []byte) bool { return MatchUntil(pattern, name, nil) }
 
 // bytesPerStep is how many bytes of a pattern are compared in about the time of a step of a Txn.
