@@ -44,17 +44,25 @@ func (s *Store) noteIndex(c *indexfile.Contents) {
 	}
 }
 
+// indexUsable reports whether there is an INDEX, and no segment that it needs was merged away.
+func (s *Store) indexUsable() bool {
+	set := s.segments.Load()
+	for id := range s.index.lengths {
+		if set.Find(id) == nil {
+			return false
+		}
+	}
+	return s.index.size > 0
+}
+
 // replayBacklog is how many bytes of segments opening would have to replay after the
 // INDEX, or for lack of one.
 func (s *Store) replayBacklog() int64 {
 	var n int64
 	set := s.segments.Load()
 	lengths := s.index.lengths
-	for id := range lengths {
-		if set.Find(id) == nil { // merged away: the INDEX is of no use
-			lengths = nil
-			break
-		}
+	if !s.indexUsable() {
+		lengths = nil
 	}
 	for _, sg := range set.All() {
 		length, known := lengths[sg.ID]
@@ -134,7 +142,8 @@ func (s *Store) saveIndex(cancelled func() bool) error {
 	return err
 }
 
-// closeIndex writes the INDEX at Close, unless there is one that leaves next to nothing to replay.
+// closeIndex writes the INDEX at Close, unless there is one that leaves next to nothing to replay. Only with an INDEX do
+// small hashes and sets keep their order: the log of a merged store has elements in the order of their last writes.
 // The log is closed: all of it is on disk, and nothing is being written.
 func (s *Store) closeIndex() {
 	if s.opts.ReadOnly || s.opts.seam.NoIndex {
@@ -145,7 +154,7 @@ func (s *Store) closeIndex() {
 		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
-	if s.index.size > 0 && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.opensLate() {
+	if s.indexUsable() && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.opensLate() {
 		return
 	}
 	if err := s.loadRest(); err != nil {

@@ -98,7 +98,8 @@ func (h Hash) Incr(field string, delta int64) (int64, error) {
 	return call(h.handle, writing, func(t *Tx) (int64, error) { return h.on(t).Incr(field, delta) })
 }
 
-// Entries returns all fields with their values, in no particular order. O(n).
+// Entries returns all fields with their values: of up to 512 in order of insertion, of more in no particular order.
+// O(n).
 func (h Hash) Entries() ([]Field, error) {
 	var fields []Field
 	err := h.do(reading, func(t *Tx) error {
@@ -107,7 +108,7 @@ func (h Hash) Entries() ([]Field, error) {
 	return fields, err
 }
 
-// Fields returns the names of all fields, in no particular order. O(n), without a read of a value.
+// Fields returns the names of all fields, in the order of Entries. O(n), without a read of a value.
 func (h Hash) Fields() ([]string, error) {
 	var names []string
 	err := h.do(reading, func(t *Tx) error {

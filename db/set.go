@@ -36,7 +36,8 @@ func (s Set) Len() (int, error) {
 	return call(s.handle, reading, func(t *Tx) (int, error) { return s.on(t).Len() })
 }
 
-// Members returns all members, in no particular order. O(n).
+// Members returns all members: of up to 512 in order of insertion, or of their values if all are integers, of more in no
+// particular order. O(n).
 func (s Set) Members() ([]string, error) {
 	var members []string
 	err := s.do(reading, func(t *Tx) error {

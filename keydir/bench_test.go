@@ -250,4 +250,31 @@ func BenchmarkSmallCollections(b *testing.B) {
 			d.DropCollection(1, f)
 		}
 	})
+	for _, typ := range []keydir.Type{keydir.Hash, keydir.Set} {
+		for _, n := range []int{10, 100, 400} {
+			f := d.NewCollection(2, typ, "another key")
+			for _, name := range keys[:n] {
+				f.Put(name, 1)
+			}
+			b.Run(fmt.Sprintf("%v of %d/get", typ, n), func(b *testing.B) {
+				for b.Loop() {
+					f.Get(keys[(i+1)%n])
+					i++
+				}
+			})
+			b.Run(fmt.Sprintf("%v of %d/add and delete", typ, n), func(b *testing.B) {
+				for b.Loop() {
+					f.Put("123456", 1)
+					f.Delete("123456")
+				}
+			})
+			b.Run(fmt.Sprintf("%v of %d/each", typ, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f.Each(func([]byte, keydir.Loc) bool { return true })
+				}
+			})
+			d.DropCollection(2, f)
+		}
+	}
 }

@@ -3,6 +3,9 @@ package keydir
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
+
+	"github.com/stavedb/stave/internal/number"
 )
 
 func (d *Directory) check() error {
@@ -232,6 +235,9 @@ func (g *big) check() error {
 	if err := g.members.check(); err != nil {
 		return fmt.Errorf("members: %w", err)
 	}
+	if err := g.checkOrder(); err != nil {
+		return err
+	}
 	if g.scores == nil {
 		return nil
 	}
@@ -239,6 +245,38 @@ func (g *big) check() error {
 		return fmt.Errorf("%d scores of %d members", g.scores.n, g.members.n)
 	}
 	return g.scores.check()
+}
+
+// checkOrder checks that the order has each element once.
+func (g *big) checkOrder() error {
+	o := &g.order
+	var upper []uint32
+	integers := true
+	for cur := g.members.cursor(position{}); ; {
+		e, ok := cur.next()
+		if !ok {
+			break
+		}
+		upper = append(upper, uint32(cur.entries.key(e)>>32))
+		_, ok = number.ParseInt(cur.entries.nameOf(e))
+		integers = integers && ok
+	}
+	have := slices.Sorted(slices.Values(o.upper))
+	switch {
+	case !o.kept:
+		if o.upper != nil {
+			return fmt.Errorf("memory of an order that is not kept")
+		}
+	case g.members.n > orderedLimit || g.members.size > orderedBytes:
+		return fmt.Errorf("order of %d elements in %d bytes", g.members.n, g.members.size)
+	case o.integers:
+		if !integers || g.typ != Set || len(have) > 0 {
+			return fmt.Errorf("integers %v of a %v, order of %d", integers, g.typ, len(have))
+		}
+	case !slices.Equal(have, upper):
+		return fmt.Errorf("order of %d elements, members are %d", len(have), len(upper))
+	}
+	return nil
 }
 
 func (x *stream) check() (err error) {

@@ -1,5 +1,7 @@
 package keydir
 
+import "github.com/stavedb/stave/internal/number"
+
 // MaxName is the greatest length of a key's or an element's name, in bytes.
 const MaxName = 1<<16 - 1
 
@@ -107,17 +109,28 @@ func (c Collection) SetMeta(loc Loc) {
 // HashOf returns the hash by which elements are ordered.
 func (c Collection) HashOf(elem string) uint64 { return c.set.hash.sum(elem) }
 
-// Each calls fn for all elements, in no particular order, until fn returns false. Elements
-// of lists and streams have no name.
+// Each calls fn for all elements until fn returns false. Those of a hash or set of at most 512 elements come in the
+// order in which they were added, integers of a set that has nothing else by value; those of others in no particular
+// order. Elements of lists and streams have no name.
 func (c Collection) Each(fn func(elem []byte, loc Loc) bool) {
 	if g := c.set.big(c.id); g != nil {
-		g.each(fn)
+		if !g.order.kept {
+			g.each(fn)
+			return
+		}
+		var room orderedElems
+		g.inOrder(&room)
+		for i := range g.members.n {
+			if !fn(room.at(i)) {
+				return
+			}
+		}
 		return
 	}
 	c.set.small(c.id).each(c.set.hash, fn)
 }
 
-// each calls fn for all elements until fn returns false.
+// each calls fn for all elements, those with names by hash, until fn returns false.
 func (g *big) each(fn func(elem []byte, loc Loc) bool) {
 	if g.typ.Indexed() {
 		g.list.each(fn)
@@ -190,7 +203,11 @@ func (c Collection) seek(elem string, pos *elemPos) {
 		pos.typ = s.typ()
 		mustBe("element access", pos.typ, pos.typ.Named())
 		pos.entries = s.entries(c.set.hash)
-		pos.pos.off, pos.pos.i, pos.found = pos.entries.seek(pos.hash, elem)
+		if pos.typ.hasOrder() {
+			pos.pos.off, pos.pos.i, pos.found = pos.entries.find(pos.hash, elem)
+		} else {
+			pos.pos.off, pos.pos.i, pos.found = pos.entries.seek(pos.hash, elem)
+		}
 	}
 	if pos.found {
 		pos.entry = pos.entries.entryAt(pos.pos.off)
@@ -226,6 +243,11 @@ func (c Collection) add(elem string, pos *elemPos, loc Loc, score uint64) {
 		panic("BUG: keydir: element is too long")
 	}
 	if pos.big == nil {
+		if value, ok := number.ParseInt(elem); ok && pos.typ == Set {
+			if place, ascend := pos.entries.place(value); ascend {
+				pos.pos.off = place
+			}
+		}
 		if s, ok := c.set.insertAt(c.id, pos.pos.off, pos.entries.layout.entrySize(len(elem))); ok {
 			s.setBody(s.n()+1, s.used())
 			entries := s.entries(c.set.hash)
@@ -266,12 +288,13 @@ func (c Collection) remove(elem string, pos *elemPos) (score uint64, old Loc, ex
 		at, _ := scores.seek(score, elem)
 		scores.remove(at)
 	}
+	pos.big.order.remove(pos.hash)
 	pos.big.members.remove(pos.pos)
 	c.set.demote(c.id, pos.big)
 	return score, old, true
 }
 
-// At returns the i-th element in order of hash, 0 <= i < Len.
+// At returns the i-th element, 0 <= i < Len: in the order of Scan if the collection is Private, otherwise in that of Each.
 func (c Collection) At(i int) (elem []byte, loc Loc) {
 	if g := c.set.big(c.id); g != nil {
 		mustBe("At", g.typ, g.typ.Named())
@@ -290,17 +313,22 @@ func (c Collection) At(i int) (elem []byte, loc Loc) {
 // Scan calls fn for the elements in ascending order of hash, then name, from
 // those whose hash is fromHash on, until fn returns false.
 func (c Collection) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc Loc) bool) {
-	var cur cursor
-	if g := c.set.big(c.id); g != nil {
-		mustBe("Scan", g.typ, g.typ.Named())
-		at, _ := g.members.seek(fromHash, "")
-		cur = g.members.cursor(at)
-	} else {
+	g := c.set.big(c.id)
+	if g == nil {
 		s := c.set.small(c.id)
 		mustBe("Scan", s.typ(), s.typ().Named())
-		cur.entries = s.entries(c.set.hash)
-		cur.off, _, _ = cur.entries.seek(fromHash, "")
+		entries := s.entries(c.set.hash)
+		var room smallEntries
+		for _, e := range entries.byHash(&room) {
+			if hash := entries.key(e); hash >= fromHash && !fn(hash, entries.nameOf(e), entries.loc(e)) {
+				return
+			}
+		}
+		return
 	}
+	mustBe("Scan", g.typ, g.typ.Named())
+	at, _ := g.members.seek(fromHash, "")
+	cur := g.members.cursor(at)
 	for e, ok := cur.next(); ok; e, ok = cur.next() {
 		if !fn(cur.entries.key(e), cur.entries.nameOf(e), cur.entries.loc(e)) {
 			return

@@ -48,7 +48,7 @@ func TestFieldDeadlinesAgainstMap(t *testing.T) {
 		r := chance.Rand(t)
 		d := keydir.NewDirectory(keydir.Seed{r.Uint64(), r.Uint64()})
 		h := r.Uint64()
-		m := &members{d.NewCollection(h, keydir.FieldDeadlines, "key"), map[string]element{}}
+		m := newMembers(d.NewCollection(h, keydir.FieldDeadlines, "key"))
 		name := names(r, size)["mixed"]
 		for range 4 * size {
 			if r.IntN(3) > 0 {

@@ -39,10 +39,11 @@ type big struct {
 	meta    Loc
 	key     string
 	arena   arena
-	members orderedPages  // by hash; of types with names
-	scores  *orderedPages // by score; of scored types
-	list    *list         // of indexed types
-	stream  *stream       // of a stream
+	members orderedPages   // by hash; of types with names
+	order   insertionOrder // of hashes and sets
+	scores  *orderedPages  // by score; of scored types
+	list    *list          // of indexed types
+	stream  *stream        // of a stream
 }
 
 func (cs *collectionSet) init(d *Directory) {
@@ -128,6 +129,7 @@ func (cs *collectionSet) newBig(t Type, key string) *big {
 		fallthrough
 	default:
 		g.members = orderedPages{arena: &g.arena, hash: cs.hash, layout: layoutOf(t)}
+		g.order = insertionOrder{kept: t.hasOrder(), integers: t == Set}
 	}
 	return g
 }
@@ -184,6 +186,9 @@ func (cs *collectionSet) promote(id uint32) *big {
 		}
 	default:
 		cur := cursor{entries: s.entries(cs.hash)}
+		if g.typ == Set {
+			_, g.order.integers = cur.entries.place(0)
+		}
 		for e, ok := cur.next(); ok; e, ok = cur.next() {
 			name := asString(cur.entries.nameOf(e))
 			var score uint64
@@ -227,19 +232,31 @@ func (cs *collectionSet) demote(id uint32, g *big) {
 	}
 	s := cs.writeHead(id, g.typ, g.key, g.members.size, g.meta)
 	body := s[smallHeaderBytes+len(g.key):]
+	s.setBody(g.members.n, g.members.size)
+	entries := s.entries(cs.hash)
+	if g.order.kept {
+		var room orderedElems
+		g.inOrder(&room)
+		off := 0
+		for i := range g.members.n {
+			name, loc := room.at(i)
+			entries.write(off, cs.hash.sumBytes(name), asString(name), loc, 0)
+			off += plain.entrySize(len(name))
+		}
+		return
+	}
 	used := 0
 	for _, group := range g.members.groups {
 		for _, r := range group.refs {
 			used += copy(body[used:], g.members.entries(r.page).data)
 		}
 	}
-	s.setBody(g.members.n, used)
-	entries := s.entries(cs.hash)
 	entries.retag(allHashes)
 }
 
-// insert inserts an element into the members at a position, and into the scores.
+// insert inserts an element into the members at a position, into the order, and into the scores.
 func (g *big) insert(at position, hash uint64, name string, loc Loc, score uint64) {
+	g.keepOrder(hash, name)
 	g.members.insert(at, hash, name, loc, score)
 	if g.scores != nil {
 		at, _ = g.scores.seek(score, name)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ type element struct {
 type members struct {
 	f   keydir.Collection
 	all map[string]element
+	insertionOrder
 }
 
 func scored(f keydir.Collection) bool {
@@ -47,6 +49,10 @@ func (m *members) put(t *testing.T, name string, score uint64, loc keydir.Loc) {
 		t.Fatalf("put %q: had %v (%d, %d), want %v (%d, %d)", name, existed, old, oldScore, had, was.loc, was.score)
 	}
 	m.all[name] = element{m.f.HashOf(name), name, score, loc}
+	if !had {
+		m.add(name)
+	}
+	m.follow()
 }
 
 func (m *members) delete(t *testing.T, name string) {
@@ -64,6 +70,10 @@ func (m *members) delete(t *testing.T, name string) {
 		t.Fatalf("delete %q: had %v (%d, %d), want %v (%d, %d)", name, existed, old, oldScore, had, was.loc, was.score)
 	}
 	delete(m.all, name)
+	if i := slices.Index(m.order, name); i >= 0 {
+		m.order = slices.Delete(m.order, i, i+1)
+	}
+	m.follow()
 }
 
 // sorted returns the elements by hash, or by score.
@@ -99,20 +109,25 @@ func (m *members) equal(t *testing.T, r *rand.Rand) {
 	if i != len(all) {
 		t.Fatalf("scan returns %d of %d", i, len(all))
 	}
-	i = 0
+	each := make([]element, 0, len(all))
 	f.Each(func(elem []byte, loc keydir.Loc) bool {
 		if m.all[string(elem)].loc != loc {
 			t.Fatalf("each: %q at %d", elem, loc)
 		}
-		i++
+		each = append(each, m.all[string(elem)])
 		return true
 	})
-	if i != len(all) {
-		t.Fatalf("each returns %d of %d", i, len(all))
+	if len(each) != len(all) {
+		t.Fatalf("each returns %d of %d", len(each), len(all))
+	}
+	m.equalOrder(t)
+	places := all // of At
+	if !f.Private() {
+		places = each
 	}
 	for range min(len(all), 200) {
 		k := r.IntN(len(all))
-		want := all[k]
+		want := places[k]
 		if elem, loc := f.At(k); string(elem) != want.name || loc != want.loc {
 			t.Fatalf("at %d: %q %d, want %q %d", k, elem, loc, want.name, want.loc)
 		}
@@ -211,6 +226,12 @@ func names(r *rand.Rand, space int) map[string]func() string {
 	return map[string]func() string{
 		"numbers": func() string { return fmt.Sprintf("member:%d", r.IntN(space)) },
 		"short":   func() string { return string(binaryName(r.IntN(space))) },
+		"integers": func() string {
+			if k := r.IntN(space); k%10 == 9 && space == 150 {
+				return "n" + strconv.Itoa(k) // a set of integers does not stay one
+			}
+			return strconv.Itoa((r.IntN(space) - space/2) * 1_000_003)
+		},
 		"mixed": func() string {
 			k := r.IntN(space)
 			switch k % 50 {
@@ -255,7 +276,7 @@ func TestCollectionAgainstMap(t *testing.T) {
 // churn fills a collection, changes it, and empties it again.
 func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, size int, name func() string) {
 	h := r.Uint64()
-	m := &members{d.NewCollection(h, typ, "key"), map[string]element{}}
+	m := newMembers(d.NewCollection(h, typ, "key"))
 	m.f.SetMeta(77)
 	score := [...]func() uint64{
 		func() uint64 { return r.Uint64N(20) },
@@ -297,7 +318,7 @@ func TestOrderOfArrival(t *testing.T) {
 	for name, score := range score {
 		t.Run(name, func(t *testing.T) {
 			d := keydir.NewDirectory(keydir.Seed{1, 2})
-			m := &members{d.NewCollection(1, keydir.ZSet, "k"), map[string]element{}}
+			m := newMembers(d.NewCollection(1, keydir.ZSet, "k"))
 			n := 30000
 			if underRace {
 				n = 3000
@@ -317,7 +338,7 @@ func TestLongNames(t *testing.T) {
 	for _, typ := range []keydir.Type{keydir.Hash, keydir.ZSet} {
 		d := keydir.NewDirectory(keydir.Seed{})
 		key := long()
-		m := &members{d.NewCollection(5, typ, key), map[string]element{}}
+		m := newMembers(d.NewCollection(5, typ, key))
 		for range 300 {
 			m.put(t, long(), r.Uint64N(3), keydir.Loc(r.Uint64()))
 			m.put(t, fmt.Sprint(r.IntN(500)), r.Uint64N(3), keydir.Loc(r.Uint64()))
@@ -351,7 +372,7 @@ func TestManyCollections(t *testing.T) {
 		}
 		switch op := r.IntN(100); {
 		case m == nil:
-			model[k] = &members{d.NewCollection(hash(k), keydir.Type(2+2*r.IntN(2)), k), map[string]element{}}
+			model[k] = newMembers(d.NewCollection(hash(k), keydir.Type(2+2*r.IntN(2)), k))
 		case op < 2:
 			x := d.DropCollection(hash(k), f)
 			sameDropped(t, x, m)
@@ -403,7 +424,7 @@ func TestRestoreUndoesDrop(t *testing.T) {
 	model := map[string]*members{}
 	for i := range 50 {
 		k := fmt.Sprint(i)
-		model[k] = &members{d.NewCollection(1, keydir.ZSet, k), map[string]element{}}
+		model[k] = newMembers(d.NewCollection(1, keydir.ZSet, k))
 		for j := range r.IntN(200) {
 			model[k].put(t, fmt.Sprint(j), r.Uint64(), keydir.Loc(r.Uint64()|1))
 		}
@@ -480,7 +501,7 @@ func TestGroupsAreCutAnywhere(t *testing.T) {
 	for range 100 {
 		crowded := 61 + r.Uint64N(6)
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
-		m := &members{d.NewCollection(1, keydir.ZSet, "k"), map[string]element{}}
+		m := newMembers(d.NewCollection(1, keydir.ZSet, "k"))
 		for i := range uint64(128) {
 			if i != crowded { // one entry, one page
 				m.put(t, strings.Repeat("n", 2100)+fmt.Sprint(i), i<<32, 1)

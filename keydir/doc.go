@@ -20,7 +20,7 @@
 //
 // # Guarantees
 //
-// Reads change nothing. A scan by hash sees every slot or element that exists all the while
+// Hashes and sets of up to 512 elements are in order of insertion. Reads change nothing. A scan by hash sees every slot or element that exists all the while
 // exactly once, however the tables grow and shrink. No single change takes more than some
 // hundred microseconds. A dump that is damaged is refused and never panics. Invariants of the
 // memory are numbered K1 to K9 where they are kept; the tests verify them all.

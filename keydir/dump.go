@@ -1,6 +1,9 @@
 package keydir
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+)
 
 // A stripe of a directory can be dumped to bytes and loaded again. The dump describes the
 // content, not its layout in memory: loading lays it out afresh, densely, and so detects every
@@ -12,10 +15,13 @@ import "encoding/binary"
 //	slot:     1 to 8 bytes, the fewest possible: bits 0-2 how many, less one; 3-5 the type, 0 for chunks, streams and their groups; 6 same;
 //	          from 7 the difference to the previous hash, or to the stripe's lowest, both shifted right by three
 //	location: | segment uvarint | offset 4 | class of the size 1 |, without the class if the slot's bit "same" is set
-//	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name
-//	          | length | name | location 8 | score 8 |   sorted set; in that order too
+//	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name, or the order below
+//	          | length | name | location 8 | score 8 |   sorted set; in ascending order of hash, then name
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
 //	          | bytes 4 | first id 16 | location 8 | step | location 8 | step ... |   stream; collection_stream.go has the steps
+//
+// The elements of a hash or set that has at most orderedLimit of them, of orderedBytes, and one item with elements, may
+// be in any order: it is the one that the loaded collection has.
 //
 // The number of elements of a stream has the bit streamItem set, that of groups of one groupsItem; their elements are
 // as those of a sorted set.
@@ -229,29 +235,53 @@ func (d *Dump) appendBig(b []byte, limit int) []byte {
 	return b
 }
 
-// appendMembers appends elements in order of hash.
+// appendMembers appends elements in order of hash; all of them in their own order if that is kept.
 func (p *pendingBig) appendMembers(b []byte, c Collection, limit int) (_ []byte, n int, more bool) {
-	var cur cursor
-	off, found := 0, false
+	g := c.set.big(c.id)
+	if g == nil {
+		b, n = p.appendShrunk(b, c)
+		return b, n, false
+	}
+	if g.order.kept && !p.begun {
+		var room orderedElems
+		g.inOrder(&room)
+		for _, place := range room.places[:g.members.n] {
+			e := &room.byHash[place]
+			b = append(binary.AppendUvarint(b, uint64(e.name)), e.entry...)
+		}
+		return b, g.members.n, false
+	}
 	hash := uint64(0)
 	if p.begun {
 		hash = c.HashOf(p.elem)
 	}
-	if g := c.set.big(c.id); g != nil {
-		var at position
-		at, found = g.members.seek(hash, p.elem)
-		cur = g.members.cursor(at)
-	} else {
-		cur.entries = c.set.small(c.id).entries(c.set.hash)
-		off, _, found = cur.entries.seek(hash, p.elem)
-		cur.off = off
-	}
+	at, found := g.members.seek(hash, p.elem)
+	cur := g.members.cursor(at)
 	if p.begun && found {
 		cur.next()
 	}
 	b, n, last := appendElements(b, cur, max(limit, len(b)+1))
 	p.begun, p.elem = true, string(last)
 	return b, n, last != nil
+}
+
+// appendShrunk appends the elements that are left of a collection that has become small since it was pending.
+func (p *pendingBig) appendShrunk(b []byte, c Collection) (_ []byte, n int) {
+	entries := c.set.small(c.id).entries(c.set.hash)
+	if !p.begun {
+		b, n, _ = appendElements(b, cursor{entries: entries}, len(b)+1<<30)
+		return b, n
+	}
+	hash := c.HashOf(p.elem)
+	var room smallEntries
+	for _, e := range entries.byHash(&room) {
+		if name := entries.nameOf(e); cmp.Or(cmp.Compare(entries.key(e), hash), cmp.Compare(asString(name), p.elem)) > 0 {
+			b = binary.AppendUvarint(b, uint64(len(name)))
+			b = append(b, entries.data[e.name:e.end]...)
+			n++
+		}
+	}
+	return b, n
 }
 
 // appendIndexes appends one page of a list: the next one that has elements.

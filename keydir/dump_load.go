@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"github.com/stavedb/stave/internal/number"
 )
 
 // ErrDump means that bytes are not a valid dump of the stripe.
@@ -251,7 +253,11 @@ func (l *Loader) build(cs *collectionSet, dc *dumpedCollection) (id uint32, ok b
 	}
 	g := cs.newBig(dc.typ, string(dc.key))
 	g.meta = dc.meta
+	g.order = insertionOrder{}
 	cs.setBig(id, g)
+	if dc.anyOrder() {
+		return id, l.loadOrdered(g, dc)
+	}
 	if !l.loadMembers(&g.members, dc) {
 		return id, false
 	}
@@ -261,8 +267,14 @@ func (l *Loader) build(cs *collectionSet, dc *dumpedCollection) (id uint32, ok b
 	return id, true
 }
 
-// elements calls fn for the elements with their hashes, and reports whether these ascend.
+// anyOrder reports whether the elements may be in another order than that of their hashes.
+func (dc *dumpedCollection) anyOrder() bool {
+	return dc.typ.hasOrder() && len(dc.parts) <= 1 && dc.n <= orderedLimit && dc.size <= orderedBytes
+}
+
+// elements calls fn for the elements with their hashes, and reports whether these ascend, or need not.
 func (dc *dumpedCollection) elements(h *hasher, fn func(hash uint64, e dumpedElem)) (ascending bool) {
+	anyOrder := dc.anyOrder()
 	var lastHash uint64
 	var lastName []byte
 	first := true
@@ -271,7 +283,7 @@ func (dc *dumpedCollection) elements(h *hasher, fn func(hash uint64, e dumpedEle
 			e, _ := readElement(b, layoutOf(dc.typ))
 			b = b[e.size:]
 			hash := h.sumBytes(e.name)
-			if !first && (hash < lastHash || hash == lastHash && bytes.Compare(e.name, lastName) <= 0) {
+			if !first && !anyOrder && (hash < lastHash || hash == lastHash && bytes.Compare(e.name, lastName) <= 0) {
 				return false
 			}
 			lastHash, lastName, first = hash, e.name, false
@@ -281,16 +293,57 @@ func (dc *dumpedCollection) elements(h *hasher, fn func(hash uint64, e dumpedEle
 	return true
 }
 
-// loadSmall writes the block of a small collection. It reports false if the elements are not in order.
+// loadSmall writes the block of a small collection. It reports false if the elements are not in order, or one is there
+// twice.
 func (dc *dumpedCollection) loadSmall(cs *collectionSet, id uint32) bool {
 	s := cs.writeHead(id, dc.typ, asString(dc.key), dc.size, dc.meta)
 	s.setBody(dc.n, dc.size)
 	entries := s.entries(cs.hash)
-	off := 0
+	off, unique := 0, true
+	var tags [4]uint64 // a bit for each that has been seen
 	return dc.elements(cs.hash, func(hash uint64, e dumpedElem) {
+		if tag := allHashes.tag(hash); tags[tag>>6]>>(tag&63)&1 == 0 {
+			tags[tag>>6] |= 1 << (tag & 63)
+		} else if dc.typ.hasOrder() {
+			before := entries
+			before.data = entries.data[:off]
+			_, _, found := before.find(hash, asString(e.name))
+			unique = unique && !found
+		}
 		entries.write(off, hash, asString(e.name), e.loc, e.score)
 		off += entries.layout.entrySize(len(e.name))
+	}) && unique
+}
+
+// loadOrdered fills the members of a big collection that has its own order. It reports false if an element is there
+// twice.
+func (l *Loader) loadOrdered(g *big, dc *dumpedCollection) bool {
+	type hashed struct {
+		hash uint64
+		dumpedElem
+	}
+	list := make([]hashed, 0, dc.n)
+	order := insertionOrder{kept: true, integers: dc.typ == Set, upper: make([]uint32, 0, dc.n)}
+	dc.elements(g.members.hash, func(hash uint64, e dumpedElem) {
+		list = append(list, hashed{hash, e})
+		order.upper = append(order.upper, uint32(hash>>32))
+		_, integer := number.ParseInt(e.name)
+		order.integers = order.integers && integer
 	})
+	if order.integers {
+		order.upper = nil
+	}
+	g.setOrder(order)
+	slices.SortFunc(list, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(a.name, b.name)) })
+	l.page.begin(&g.members)
+	for i, e := range list {
+		if i > 0 && e.hash == list[i-1].hash && bytes.Equal(e.name, list[i-1].name) {
+			return false
+		}
+		l.page.add(e.hash, e.name, e.loc, 0)
+	}
+	l.page.end()
+	return true
 }
 
 // loadMembers fills the members of a big collection. It reports false if they are not in order.

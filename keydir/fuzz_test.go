@@ -56,7 +56,7 @@ func FuzzCollection(f *testing.F) {
 		typ := []keydir.Type{keydir.Hash, keydir.Set, keydir.ZSet}[s.byte()%3]
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
 		keydir.WeakHash(d, min(int(s.byte()), 64))
-		m := &members{d.NewCollection(7, typ, s.name()), map[string]element{}}
+		m := newMembers(d.NewCollection(7, typ, s.name()))
 		for len(s) > 0 {
 			switch op := s.byte(); {
 			case op < 160:

@@ -204,13 +204,18 @@ func (v *hashView) random(n int, random func() uint64, start func(n int), visit 
 	}
 	shown := make([]int, 0, v.len()) // positions, in the order of At
 	i := 0
-	v.all.Scan(0, func(_ uint64, field []byte, _ keydir.Loc) bool {
+	note := func(field []byte) bool {
 		if !v.hidden(text(field)) {
 			shown = append(shown, i)
 		}
 		i++
 		return true
-	})
+	}
+	if v.all.Private() {
+		v.all.Scan(0, func(_ uint64, field []byte, _ keydir.Loc) bool { return note(field) })
+	} else {
+		v.all.Each(func(field []byte, _ keydir.Loc) bool { return note(field) })
+	}
 	count := drawCount(n, len(shown))
 	if start != nil {
 		start(count)

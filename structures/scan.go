@@ -39,19 +39,32 @@ func HashOf(cursor uint64) (hash uint64, ok bool) {
 // scan visits elements from the cursor on and returns the cursor after them, 0 at the end. The
 // cursor is the beginning of a hash: the elements are in the order of theirs, so it stays valid whatever is added or
 // removed in between, and no state is kept. Elements with equal cursors come together, for they cannot be told apart.
+// One call visits all that are left of a small collection, in the collection's own order.
 func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
 	from, ok := HashOf(cursor)
 	if !f.Valid() || !ok {
 		return 0, nil
 	}
+	all := o.Match == "" || o.Match == "*"
+	step := func(elem []byte, loc keydir.Loc) bool {
+		if all || MatchStep(t, o.Match, elem) {
+			err = visit(elem, loc)
+		}
+		if err == nil {
+			err = t.Step(1)
+		}
+		return err == nil
+	}
+	if f.Len() <= SmallScan {
+		f.Each(func(elem []byte, loc keydir.Loc) bool {
+			return from > 0 && f.HashOf(text(elem)) < from || step(elem, loc)
+		})
+		return 0, err
+	}
 	count := o.Count
-	switch {
-	case f.Len() <= SmallScan:
-		count = f.Len()
-	case count <= 0:
+	if count <= 0 {
 		count = DefaultScanCount
 	}
-	all := o.Match == "" || o.Match == "*"
 	seen, last := 0, uint64(0)
 	f.Scan(from, func(hash uint64, elem []byte, loc keydir.Loc) bool {
 		at := CursorOf(hash)
@@ -60,13 +73,7 @@ func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(e
 			return false
 		}
 		seen, last = seen+1, at
-		if all || MatchStep(t, o.Match, elem) {
-			err = visit(elem, loc)
-		}
-		if err == nil {
-			err = t.Step(1)
-		}
-		return err == nil
+		return step(elem, loc)
 	})
 	if err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -227,7 +228,9 @@ const (
 // each once, until it returns false. No result is built: a member is looked up
 // in the other sets instead. The slice is valid during the call only, and visit
 // may not change the sets. O(sum of sizes * keys * log n) for Union, O(smallest
-// size * keys * log n) for Inter, O(first size * keys * log n) for Diff.
+// size * keys * log n) for Inter, O(first size * keys * log n) for Diff. Members come in the order of the set that they
+// are taken from: the smallest for Inter, the first for Diff; a small union has the order of a set to which the sets were
+// added one after the other.
 func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) error {
 	sets, err := openSets(t, keys)
 	if err != nil || len(sets) == 0 {
@@ -237,6 +240,14 @@ func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) err
 	switch op {
 	case Union:
 		sets = slices.DeleteFunc(sets, func(f keydir.Collection) bool { return !f.Valid() })
+		total := 0
+		for _, f := range sets {
+			total += f.Len()
+		}
+		if total <= orderedUnion {
+			visitOrderedUnion(sets, step, visit)
+			break
+		}
 		// The largest set goes first, for the first is looked up nowhere.
 		slices.SortStableFunc(sets, func(a, b keydir.Collection) int { return cmp.Compare(b.Len(), a.Len()) })
 		visitUnion(sets, step, visit)
@@ -297,6 +308,37 @@ func visitUnion(sets []keydir.Collection, step func() bool, visit func(member []
 			more = (inAny(sets[:i], member) || visit(member)) && step()
 			return more
 		})
+	}
+}
+
+// orderedUnion is the number of members, counted once for each set, up to which a union has an order if it has at most
+// the 512 of a set that has one.
+const orderedUnion = 4096
+
+// visitOrderedUnion is visitUnion in the order of a set to which the members were added: integers are by value until
+// there is something else.
+func visitOrderedUnion(sets []keydir.Collection, step func() bool, visit func(member []byte) bool) {
+	var members [][]byte
+	visitUnion(sets, step, func(member []byte) bool {
+		members = append(members, member)
+		return true
+	})
+	value := func(member []byte) int64 {
+		n, _ := number.ParseInt(member)
+		return n
+	}
+	integers := slices.IndexFunc(members, func(member []byte) bool {
+		_, ok := number.ParseInt(member)
+		return !ok
+	})
+	if integers < 0 {
+		integers = len(members)
+	}
+	slices.SortFunc(members[:integers], func(a, b []byte) int { return cmp.Compare(value(a), value(b)) })
+	for _, member := range members {
+		if !visit(member) {
+			return
+		}
 	}
 }
 
