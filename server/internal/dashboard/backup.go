@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// backupStall is how long whoever reads a backup may take none of it: segments that a merge has replaced keep their files meanwhile.
+// backupStall is how long whoever reads a backup may take none of it: segments that a merge has replaced keep their
+// files meanwhile.
 var backupStall = 30 * time.Second
 
-// backup sends all of the store as of one moment, a tar archive that "stave restore -" takes, to one reader at a time. It is for users who
-// may execute SAVE and read every key. A backup that fails on its way breaks the connection off, so that half an archive is no reply.
+// backup sends all of the store as of one moment, a tar archive that "stave restore -" takes, to one reader at a time.
+// It is for users who may execute SAVE and read every key. A backup that fails on its way breaks the connection off, so
+// that half an archive is no reply.
 func (b Backend) backup() http.Handler {
 	free := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := b.mayBackup(r); err != nil {
+			fail(w, err)
+			return
+		}
 		select {
 		case free <- struct{}{}:
 			defer func() { <-free }()
 		default:
 			http.Error(w, "another backup is being read", http.StatusServiceUnavailable)
-			return
-		}
-		if err := b.mayBackup(r); err != nil {
-			fail(w, err)
 			return
 		}
 		out := &archiveWriter{w: w, control: http.NewResponseController(w)}

@@ -22,9 +22,19 @@ func (anyone) Do(context.Context, ...string) (resp.Reply, error) { return resp.R
 func (anyone) May(...string) bool                                { return true }
 func (anyone) MayReadAllKeys(...string) bool                     { return true }
 
+// reader is a client who may not read every key.
+type reader struct{ anyone }
+
+func (reader) MayReadAllKeys(...string) bool { return false }
+
 func serveBackup(t *testing.T, backupTo func(ctx context.Context, w io.Writer) error) *httptest.Server {
 	t.Helper()
-	s := httptest.NewUnstartedServer(Handler(Backend{Connect: func(string) Client { return anyone{} }, BackupTo: backupTo}))
+	return serveBackupTo(t, func() Client { return anyone{} }, backupTo)
+}
+
+func serveBackupTo(t *testing.T, client func() Client, backupTo func(ctx context.Context, w io.Writer) error) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(Handler(Backend{Connect: func(string) Client { return client() }, BackupTo: backupTo}))
 	s.Config.ReadTimeout, s.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
 	s.Start()
 	t.Cleanup(s.Close)
@@ -110,5 +120,44 @@ func TestBackupIsWholeOrCutOff(t *testing.T) {
 	}
 	if body, err := get(http.StatusInternalServerError); err != nil || !strings.Contains(body, "unexpected EOF") {
 		t.Errorf("a backup that cannot begin: %q, %v", body, err)
+	}
+}
+
+// Who may not read a backup is told so also while another one is being read, and does not take its place.
+func TestBackupChecksRightsFirst(t *testing.T) {
+	var strangers atomic.Bool
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	client := func() Client {
+		if strangers.Load() {
+			return reader{}
+		}
+		return anyone{}
+	}
+	s := serveBackupTo(t, client, func(_ context.Context, w io.Writer) error {
+		close(begun)
+		<-goOn
+		_, err := io.WriteString(w, "whole")
+		return err
+	})
+	first := make(chan error, 1)
+	go func() {
+		r, err := http.Get(s.URL + "/backup")
+		if err == nil {
+			err = r.Body.Close()
+		}
+		first <- err
+	}()
+	<-begun
+	strangers.Store(true)
+	r, err := http.Get(s.URL + "/backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Body.Close(); err != nil || r.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d, %v", r.StatusCode, err)
+	}
+	close(goOn)
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }
