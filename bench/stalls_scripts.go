@@ -9,8 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// Scripts that mean harm, each repeated by one client. redis-server is not asked: it answers nobody while a script
-// runs. What an attack costs the others is its row beside that of "nothing".
+// Hostile scripts, each repeated by one client. They are not run on redis-server, which answers nobody while a script
+// runs. The row of "nothing" shows how long the other clients wait without a script.
 
 // scriptKillTime is how long a script may last before SCRIPT KILL ends it.
 const scriptKillTime = 300 * time.Millisecond
@@ -45,7 +45,9 @@ func (s *running) killScripts() (end func(), err error) {
 	go func() {
 		defer close(done)
 		reply := make([]byte, 4<<10)
-		for tick := time.NewTicker(scriptKillTime); ; {
+		tick := time.NewTicker(scriptKillTime)
+		defer tick.Stop()
+		for {
 			select {
 			case <-over:
 				return
@@ -66,7 +68,7 @@ func (s *running) killScripts() (end func(), err error) {
 	}, nil
 }
 
-// scriptTable shows what others wait alongside hostile scripts.
+// scriptTable shows how long other clients wait beside hostile scripts.
 func scriptTable() table {
 	t := table{title: "p99 and slowest of others' calls while one client repeats a script that means harm, and p99 by that without one"}
 	for _, other := range stalled {

@@ -56,7 +56,6 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 		return nil, errors.Join(failed(exitOpen, err), store.Close())
 	}
 	e := &embedded{store: store, session: session}
-	defer func() { e.begin = begin }()
 	var greeting [][][]byte
 	if o.resp3 {
 		greeting = append(greeting, [][]byte{[]byte("HELLO"), []byte("3")})
@@ -71,6 +70,7 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 			return nil, errors.Join(failed(exitOpen, fmt.Errorf("open %s: %w", o.dir, err)), e.Close())
 		}
 	}
+	e.begin = begin // after the greeting, which is no reason to make the store
 	return e, nil
 }
 

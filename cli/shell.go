@@ -76,13 +76,14 @@ ends it with status 1 and the number of the line, unless --keep-going is given.`
 func runShell(t *terminal.Streams, o shellOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
-	o.late = !t.InTTY || !t.OutTTY
+	script := !t.InTTY || !t.OutTTY
+	o.late = script
 	s, err := newSession(ctx, t, o.storeOptions)
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, s.backend.Close)
-	if o.late {
+	if script {
 		return s.runScript(ctx, t.In, o.keepGoing)
 	}
 	stop() // from here on Ctrl-C is the shell's

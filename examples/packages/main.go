@@ -1,11 +1,9 @@
-// Packages loads the package database of a Debian system into a store and asks it questions: a small program that uses
-// every data type of Stave through the embedded API.
+// Packages loads the package database of a Debian system into a store and asks it questions, with every data type.
 //
 //	go run ./examples/packages -section admin -needs zlib1g -rank bash
 //
 // store.go stores a package in one commit, and answers questions as of one moment; the tour below loads, opens again,
-// merges, checks and deletes. After each step the tests work out from the file alone, with plain Go, what should be
-// stored, and compare.
+// merges, checks and deletes. After each step the tests compare the store with what plain Go reads in the file.
 package main
 
 import (

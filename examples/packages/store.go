@@ -146,8 +146,9 @@ func ask(tx *db.Tx, q Question) (a Answers, err error) {
 
 // text is for people.
 func (a Answers) text(q Question) string {
-	const format = "%d packages\nsection %s: %d packages\n      %s\n%d packages depend on %s\n      %s\n%s is number %d of %d by size\nthe %d largest:\n"
-	text := fmt.Sprintf(format, a.Count, q.Section, len(a.Section), strings.Join(a.Section, " "), len(a.Needs), q.Needs, strings.Join(a.Needs, " "), q.Rank, a.Above+1, a.Count, len(a.Largest))
+	text := fmt.Sprintf("%d packages\nsection %s: %d packages\n      %s\n", a.Count, q.Section, len(a.Section), strings.Join(a.Section, " "))
+	text += fmt.Sprintf("%d packages depend on %s\n      %s\n", len(a.Needs), q.Needs, strings.Join(a.Needs, " "))
+	text += fmt.Sprintf("%s is number %d of %d by size\nthe %d largest:\n", q.Rank, a.Above+1, a.Count, len(a.Largest))
 	for i, p := range a.Largest {
 		text += fmt.Sprintf("%4d  %-32s %8.0f KiB\n", i+1, p.Member, p.Score)
 	}

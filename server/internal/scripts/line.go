@@ -2,22 +2,22 @@ package scripts
 
 import "sync/atomic"
 
-// Line bounds what those take that wait in line for locks beside scripts: a goroutine and its keys each. A lock of the
-// store has no waiters that give up, so who does leaves these in the line until the lock is free, and clients may come,
-// wait and leave for as long as it is not. Who finds no place tries again and again, and is in line once others have
-// gone.
+// Line bounds the memory of clients that wait in line for locks beside scripts. Each takes a goroutine and its keys.
+// Waiting for a lock of the store cannot be given up: when a client leaves, its goroutine and keys stay in the line
+// until the lock is free, and more clients may come, wait and leave meanwhile. A client that finds no place tries again
+// until there is one.
 type Line struct {
 	most, taken atomic.Int64 // bytes; most is 0: mostInLine
 }
 
-// Bytes of those that wait in line: of all, of one, and of each of its keys besides the text.
+// Bytes that may wait in line: of all clients, of one, and of each of its keys besides the text.
 const (
 	mostInLine = 16 << 20
 	heldInLine = 8 << 10
 	heldByKey  = 16
 )
 
-// PlaceOf is how many bytes the place takes of one that needs the locks of keys.
+// PlaceOf is how many bytes the place of a client takes that needs the locks of keys.
 func PlaceOf(keys []string) int64 {
 	place := int64(heldInLine)
 	for _, key := range keys {

@@ -13,10 +13,16 @@ func Command(log func(*command.Call) *Log) *command.Command {
 				Summary:    "Returns the last commands that took long, the newest first.", Syntax: "[count]", Run: func(c *command.Call) error { return log(c).Get(c) }},
 			{Name: "slowlog|len", Arity: 2, Flags: command.Admin | command.AnyState, Since: "2.2.12", Complexity: "O(1)",
 				Summary: "Returns how many such commands are kept.",
-				Run:     func(c *command.Call) error { n, _, _ := log(c).Usage(); return c.Int(n, nil) }},
+				Run: func(c *command.Call) error {
+					n, _, _ := log(c).Usage()
+					return c.Int(n, nil)
+				}},
 			{Name: "slowlog|reset", Arity: 2, Flags: command.Admin | command.AnyState, Since: "2.2.12", Complexity: "O(1)",
 				Summary: "Forgets them.",
-				Run:     func(c *command.Call) error { log(c).Reset(); return c.OK() }},
+				Run: func(c *command.Call) error {
+					log(c).Reset()
+					return c.OK()
+				}},
 			command.HelpRow("slowlog", "6.2.0"),
 		},
 	}
