@@ -274,7 +274,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestWatchConfig: a change of the file is noticed, in place or by a rename.
+// TestWatchConfig: a change of the file is noticed, before the watch begins, in place, or by a rename.
 func TestWatchConfig(t *testing.T) {
 	c, path, _, err := load(t, "timeout 1\n")
 	if err != nil {
@@ -284,9 +284,14 @@ func TestWatchConfig(t *testing.T) {
 	s := v.NewSession()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- v.WatchConfig(ctx) }()
+	inPlace := func(text string) error { return os.WriteFile(path, []byte(text), 0o600) }
 	for i, replace := range []func(text string) error{
-		func(text string) error { return os.WriteFile(path, []byte(text), 0o600) },
+		func(text string) error {
+			err := inPlace(text)
+			go func() { done <- v.WatchConfig(ctx) }()
+			return err
+		},
+		inPlace,
 		func(text string) error {
 			if err := os.WriteFile(path+"~", []byte(text), 0o600); err != nil {
 				return err
@@ -295,10 +300,12 @@ func TestWatchConfig(t *testing.T) {
 		},
 	} {
 		want := fmt.Sprint(i + 10)
-		for end := time.Now().Add(time.Minute); !strings.Contains(ask(s, "CONFIG GET timeout\r\n"), "\r\n"+want+"\r\n"); time.Sleep(300 * time.Millisecond) {
-			// Written again and again, for the watch may not have begun.
-			if err := replace("timeout " + want + "\n"); err != nil || time.Now().After(end) {
-				t.Fatal("not noticed", err)
+		if err := replace("timeout " + want + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); !strings.Contains(ask(s, "CONFIG GET timeout\r\n"), "\r\n"+want+"\r\n"); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("not noticed: change", i)
 			}
 		}
 	}

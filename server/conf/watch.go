@@ -19,7 +19,8 @@ const settleTime = 200 * time.Millisecond
 // CONFIG REWRITE replace a file by renaming another one. It returns at once if there is nothing to watch. Directories
 // that cannot be watched, and errors of the system, are logged.
 //
-// A notification is a hint: a change that the system does not report is read at the next one.
+// A notification is a hint: a change that the system does not report is read at the next one. changed is also called
+// once after a directory has begun to be watched, for a file may have changed between being read and being watched.
 func Watch(ctx context.Context, files func() []string, changed func(), logger *slog.Logger) error {
 	if len(files()) == 0 {
 		return nil
@@ -29,6 +30,8 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 		return fmt.Errorf("watching the files of settings: %w", err)
 	}
 	defer watcher.Close()
+	settled := time.NewTimer(time.Hour)
+	settled.Stop()
 	watched := map[string]bool{}
 	add := func() {
 		for _, file := range files() {
@@ -41,11 +44,10 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 				continue
 			}
 			watched[dir] = true
+			settled.Reset(settleTime)
 		}
 	}
 	add()
-	settled := time.NewTimer(time.Hour)
-	settled.Stop()
 	for {
 		select {
 		case <-ctx.Done():
