@@ -74,10 +74,17 @@ func (c *child) timeOpen(then func(s kv) error) error {
 	if err != nil {
 		return err
 	}
+	// Keys all over the index, parts of which are loaded when they are first needed.
+	var slowest time.Duration
 	for i := range min(c.n, 1000) {
-		if _, ok, err := s.get(nil, keyAt(i*c.n/min(c.n, 1000))); err != nil || !ok {
+		key := keyAt(i * c.n / min(c.n, 1000))
+		begin := time.Now()
+		_, ok, err := s.get(nil, key)
+		slowest = max(slowest, time.Since(begin))
+		if err != nil || !ok {
 			return errors.Join(errLost, err, s.close())
 		}
 	}
+	c.record("first", float64(slowest))
 	return then(s)
 }

@@ -13,7 +13,7 @@ func peerTables() []table {
 			peerRow("put, 1 thread", "speed/put", "new", micros, "", nil),
 			peerRow("put, 1 thread, mean with stalls", "speed/put", "new-mean", micros, "", nil),
 			peerRow("overwrite, 1 thread", "speed/put", "over", micros, "", nil),
-			peerRow("get hit", "speed/get", "hit-into", micros, ">= 2 x", atLeast(2)),
+			peerRow("get hit", "speed/get", "hit-into", micros, ">= 1.3 x", atLeast(1.3)),
 			peerRow("get miss", "speed/get", "miss", micros, ">= 2 x", atLeast(2)),
 			peerRow("half puts half gets, 2 threads, per thread", "speed/mixed", "op", micros, ">= 3 x", atLeast(3)),
 			peerRow("put on disk, 64 writers", "speed/sync", "op", micros, ">= 1 x", atLeast(1)),
