@@ -32,7 +32,8 @@ func latencyHost(c *command.Call) latency.Host {
 // debugHost is what DEBUG works with.
 func debugHost(c *command.Call) debug.Host {
 	s := sessionOf(c)
-	return debug.Host{Allowed: s.server.options.Debug, Save: s.server.save, Logger: s.server.options.Logger, Client: s.id}
+	allowed := s.server.options.DebugRemote || s.server.options.Debug && !s.isRemote
+	return debug.Host{Allowed: allowed, Save: s.server.save, Logger: s.server.options.Logger, Client: s.id}
 }
 
 var lolwutCommand = &command.Command{

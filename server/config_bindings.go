@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/debug"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -83,7 +84,7 @@ var getters = map[string]func(v *Server) string{
 	"client-query-buffer-limit": func(v *Server) string { return itoa(int64(v.options.MaxArgument)) },
 	"transport":                 func(v *Server) string { return string(v.options.Transport) },
 	"databases":                 func(v *Server) string { return itoa(int64(v.databases())) },
-	"enable-debug-command":      func(v *Server) string { return yesIf(v.options.Debug) },
+	"enable-debug-command":      func(v *Server) string { return debug.Shown(v.options.Debug, v.options.DebugRemote) },
 	"maxmemory-clients":         shownClientMemory,
 	"dir":                       func(v *Server) string { return v.store.Stats().Dir },
 	"notify-keyspace-events":    func(v *Server) string { return settings.Events(v.notifier.flags.Load()).String() },

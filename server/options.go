@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/internal/debug"
 )
 
 // Options are the settings of a server. The zero value works, and so does nil. New copies them and
@@ -72,9 +73,8 @@ type Options struct {
 	// Default:
 	// there is no cluster.
 	Cluster bool
-	// Debug allows DEBUG SLEEP and DEBUG OBJECT, which are for tests of clients. Default: they are
-	// refused.
-	Debug bool
+	// Debug allows DEBUG, which is for tests of clients, to those of this machine, DebugRemote to all. Default: it is refused.
+	Debug, DebugRemote bool
 	// Version is Stave's own version for INFO and HELLO. Default: "dev".
 	Version string
 }
@@ -194,7 +194,7 @@ func (o *Options) takeConfig() {
 		o.Cluster = o.Config.Get("cluster-enabled") == "yes"
 	}
 	if o.Config.IsSet("enable-debug-command") {
-		o.Debug = o.Config.Get("enable-debug-command") != "no"
+		o.Debug, o.DebugRemote = debug.Setting(o.Config.Get("enable-debug-command"))
 	}
 }
 

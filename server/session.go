@@ -98,9 +98,10 @@ type Session struct {
 
 	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
-	isTLS   bool // it is encrypted
-	inLoop  bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
-	leaving bool // it has met a command that is not for the loop
+	isTLS    bool // it is encrypted
+	isRemote bool // it comes from another machine
+	inLoop   bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
+	leaving  bool // it has met a command that is not for the loop
 
 	// Method values, made once: making one allocates.
 	runInCallTx func(*db.Tx) error

@@ -176,7 +176,7 @@ func (t *transport) start(nc net.Conn) {
 	s.probe = socket.ProbeOf(nc)
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.hasSlot, s.isTLS = needsSlot, socket.IsTLS(nc)
+	s.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
 	s.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)

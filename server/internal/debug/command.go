@@ -16,10 +16,24 @@ import (
 
 // Host is what DEBUG works with, besides the call.
 type Host struct {
-	Allowed bool         // as enable-debug-command has it
+	Allowed bool         // as enable-debug-command has it, to this client
 	Save    func() error // makes all writes durable
 	Logger  *slog.Logger
 	Client  int64 // who asks
+}
+
+// Setting is what a value of enable-debug-command allows: to clients of this machine, and to those of others.
+func Setting(value string) (local, remote bool) { return value != "no", value == "yes" }
+
+// Shown is the value of enable-debug-command that says what is allowed.
+func Shown(local, remote bool) string {
+	switch {
+	case remote:
+		return "yes"
+	case local:
+		return "local"
+	}
+	return "no"
 }
 
 // Command is DEBUG. host is asked at each call.

@@ -107,7 +107,7 @@ var networkDirectives = []Directive{
 	{Name: "http-addr", Kind: anyText(), Mode: AtStart, meaning: "(own) HOST:PORT of the dashboard, `/metrics` and `/healthz`; none if empty. Only addresses of this machine are allowed."},
 	{Name: "databases", def: "16", Kind: between(1, 65536), Mode: AtStart, meaning: "How many databases SELECT reaches."},
 	{Name: "enable-debug-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: AtStart,
-		meaning: "Allows DEBUG, which is for tests of clients: `local` and `yes` are the same, for every client is local."},
+		meaning: "Allows DEBUG, which is for tests of clients: `local` to clients of this machine, `yes` to all."},
 	{Name: "enable-module-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: Fixed, Refusal: "there are no modules", meaning: "There are no modules."},
 	{Name: "enable-protected-configs", def: "no", Kind: oneOf("no", "yes", "local"), Mode: Fixed,
 		Refusal: "paths are never changed while the server runs", meaning: "Paths are never changed while the server runs."},
