@@ -21,6 +21,7 @@ func fill(t *testing.T, store *db.Store, backwards bool) {
 		func(tx *db.Tx) error { _, err := tx.SortedSet("z").Add(db.Scored{Member: "m", Score: 1.5}); return err },
 		func(tx *db.Tx) error { _, err := tx.SortedSet("z").Add(db.Scored{Member: "n", Score: 2}); return err },
 		func(tx *db.Tx) error { _, err := tx.List("l").PushBack([]byte("x"), []byte("y")); return err },
+		func(tx *db.Tx) error { return entry(tx, 1, "v") },
 	}
 	for i := range steps {
 		step := steps[i]
@@ -31,6 +32,12 @@ func fill(t *testing.T, store *db.Store, backwards bool) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// entry adds an entry to a stream.
+func entry(tx *db.Tx, seq uint64, value string) error {
+	_, err := tx.Stream("x").AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 1, Seq: seq}}, db.Field{Name: "f", Value: []byte(value)})
+	return err
 }
 
 func of(t *testing.T, store *db.Store) string {
@@ -61,7 +68,14 @@ func TestEqualDataHaveEqualDigests(t *testing.T) {
 		"another field":  func(tx *db.Tx) error { _, err := tx.Hash("h").Put("f", []byte("2")); return err },
 		"a list turned":  func(tx *db.Tx) error { _, err := tx.List("l").PushFront([]byte("y")); return err },
 		"a deadline":     func(tx *db.Tx) error { _, err := tx.Key("s").Expire(time.Hour); return err },
-		"one key more":   func(tx *db.Tx) error { return tx.String("t").Put([]byte("v")) },
+		"another entry":  func(tx *db.Tx) error { return entry(tx, 2, "v") },
+		"another value of an entry": func(tx *db.Tx) error {
+			if _, err := tx.Key("x").Delete(); err != nil {
+				return err
+			}
+			return entry(tx, 1, "w")
+		},
+		"one key more": func(tx *db.Tx) error { return tx.String("t").Put([]byte("v")) },
 		"another database": func(tx *db.Tx) error {
 			other, err := tx.Use(1)
 			if err != nil {
