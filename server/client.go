@@ -19,6 +19,7 @@ type client struct {
 	// What CLIENT SETNAME and SETINFO set.
 	name, library, version atomic.Pointer[string]
 	remote, local          string // addresses; set before the session is registered, then constant
+	fd                     int    // descriptor of the connection, -1 without one; constant like these
 	born                   time.Time
 	lastSeen               atomic.Int64 // Unix nanoseconds of the last command
 	lastCommand            atomic.Pointer[command.Command]
@@ -45,7 +46,7 @@ func (c *client) init() {
 	c.name.Store(&noText)
 	c.library.Store(&noText)
 	c.version.Store(&noText)
-	c.born = time.Now()
+	c.fd, c.born = -1, time.Now()
 	c.lastSeen.Store(c.born.UnixNano())
 	c.queued.Store(-1)
 }
@@ -78,10 +79,10 @@ func (s *Session) listLine(now time.Time) string {
 	}
 	f := &c.figures
 	messages, messageBytes := s.subscriber.Waiting()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.id, c.remote, c.local, *c.name.Load(), int(now.Sub(c.born).Seconds()),
+		s.id, c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
 		s.subscriber.Count(pubsub.Channel), s.subscriber.Count(pubsub.Pattern), s.subscriber.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
 		f.query.Load(), f.queryFree.Load(), f.arguments.Load(), f.queued.Load(), f.reply.Load(), f.output.recent(f.reply.Load()+f.partBytes.Load(), now),

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -81,6 +82,17 @@ func TestClientFigures(t *testing.T) {
 		figure(t, watcher, "watcher", "qbuf", exactly(int64(len("CLIENT LIST\r\n"))))
 		if text := idle.bulk("CLIENT INFO\r\n"); !strings.Contains(text, " qbuf=13 ") {
 			t.Error(text)
+		}
+
+		text := watcher.bulk("CLIENT LIST\r\n")
+		numbers := regexp.MustCompile(` fd=(\d+) `).FindAllStringSubmatch(text, -1)
+		if len(numbers) != 2 || numbers[0][1] == numbers[1][1] {
+			t.Errorf("not a descriptor each: %s", text)
+		}
+		for _, fd := range numbers {
+			if file, err := os.Readlink("/proc/self/fd/" + fd[1]); err == nil && !strings.HasPrefix(file, "socket:") {
+				t.Errorf("descriptor %s is of %s", fd[1], file)
+			}
 		}
 
 		half := named(t, address, "half")

@@ -203,7 +203,7 @@ func (t *transport) turnAway(nc net.Conn, text string) {
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
 	raw := socket.Raw(nc)
-	s.client.wake = c.wake
+	s.client.fd, s.client.wake = socket.Number(nc), c.wake
 	s.client.abort = func() {
 		s.client.killed.Store(true)
 		_ = raw.Close()

@@ -16,6 +16,23 @@ const (
 	Broken       // nobody reads what is written to it
 )
 
+// Number is the number of a connection's descriptor, which is its own, -1 without one.
+func Number(nc net.Conn) int {
+	under, ok := Raw(nc).(syscall.Conn)
+	if !ok {
+		return -1
+	}
+	raw, err := under.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	number := -1
+	if err := raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+		return -1
+	}
+	return number
+}
+
 // ProbeOf returns what looks at a connection, nil if it cannot be looked at.
 func ProbeOf(nc net.Conn) func() State {
 	under, ok := Raw(nc).(syscall.Conn)
