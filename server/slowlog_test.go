@@ -175,7 +175,7 @@ func TestDebug(t *testing.T) {
 			{"DEBUG SLEEP x", "-ERR value is not a valid float\r\n"},
 			{"DEBUG OBJECT k", "-ERR no such key\r\n"},
 			{"SET k v", "+OK\r\n"},
-			{"DEBUG OBJECT k", "+Value type:string serializedlength:13\r\n"},
+			{"DEBUG OBJECT k", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:13 lru:0 lru_seconds_idle:0\r\n"},
 			{"DEBUG NOPE", "-ERR unknown subcommand or wrong number of arguments for 'NOPE'. Try DEBUG HELP.\r\n"},
 		} {
 			s.Feed([]byte(tt[0] + "\r\n"))

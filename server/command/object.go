@@ -97,28 +97,35 @@ func (c *Call) encodings() *Encodings {
 // see one of Redis's names, so it says what a value of this size would have there if it was just
 // made.
 func objectEncoding(c *Call) error {
-	typ, err := c.Tx.Key(c.Key(2)).Type()
-	if err != nil {
-		return err
-	}
-	encoding, e := "", c.encodings()
-	switch typ {
-	case db.TypeNone:
+	encoding, err := c.EncodingOf(c.Tx, c.Key(2))
+	if encoding == "" && err == nil {
 		return c.Reply(nil)
-	case db.TypeString:
-		encoding, err = stringEncoding(c.Tx.String(c.Key(2)))
-	case db.TypeList:
-		encoding, err = listEncoding(e, c.Tx.List(c.Key(2)))
-	case db.TypeSet:
-		encoding, err = setEncoding(e, c.Tx.Set(c.Key(2)))
-	case db.TypeHash:
-		encoding, err = hashEncoding(e, c.Tx.Hash(c.Key(2)))
-	case db.TypeStream:
-		encoding = "stream"
-	case db.TypeSortedSet:
-		encoding, err = sortedSetEncoding(e, c.Tx.SortedSet(c.Key(2)))
 	}
 	return c.text(encoding, err)
+}
+
+// EncodingOf is the encoding of the value at a key, empty if there is none.
+func (c *Call) EncodingOf(tx *db.Tx, key string) (encoding string, err error) {
+	typ, err := tx.Key(key).Type()
+	if err != nil {
+		return "", err
+	}
+	e := c.encodings()
+	switch typ {
+	case db.TypeString:
+		return stringEncoding(tx.String(key))
+	case db.TypeList:
+		return listEncoding(e, tx.List(key))
+	case db.TypeSet:
+		return setEncoding(e, tx.Set(key))
+	case db.TypeHash:
+		return hashEncoding(e, tx.Hash(key))
+	case db.TypeStream:
+		return "stream", nil
+	case db.TypeSortedSet:
+		return sortedSetEncoding(e, tx.SortedSet(key))
+	}
+	return "", nil
 }
 
 // hashEncoding is listpackex if a field has a deadline, which Redis keeps alongside the fields.

@@ -129,22 +129,22 @@ func sleep(_ Host, c *command.Call) error {
 	return c.OK()
 }
 
-// object describes how a key is stored. Only the type and the length of the DUMP are given:
-// the other fields of Redis are about its memory.
+// object describes how a key is stored, in Redis's fields: the encoding as OBJECT ENCODING has it, and the length of
+// the DUMP. The others are about Redis's memory, and constant.
 func object(c *command.Call, key string) error {
 	return c.Host.Store.ViewKeys([]string{key}, func(tx *db.Tx) error {
-		typ, err := tx.Key(key).Type()
+		encoding, err := c.EncodingOf(tx, key)
 		if err != nil {
 			return err
 		}
-		if typ == db.TypeNone {
+		if encoding == "" {
 			return command.ErrNoKey
 		}
 		payload, err := tx.Key(key).Dump()
 		if err != nil {
 			return err
 		}
-		c.Out.Simple(fmt.Sprintf("Value type:%s serializedlength:%d", typ, len(payload)))
+		c.Out.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%d lru:0 lru_seconds_idle:0", encoding, len(payload)))
 		return nil
 	})
 }
