@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -14,10 +16,38 @@ import (
 // several steps.
 const settleTime = 200 * time.Millisecond
 
+// state tells one content of a file from another.
+type state struct {
+	name, target string // what its links lead to
+	info         os.FileInfo
+}
+
+// statesOf looks at files. One that is not there has no info.
+func statesOf(files []string) []state {
+	list := make([]state, 0, len(files))
+	for _, name := range files {
+		target, _ := filepath.EvalSymlinks(name)
+		info, err := os.Stat(name)
+		if err != nil {
+			info = nil
+		}
+		list = append(list, state{name, target, info})
+	}
+	return list
+}
+
+// equal says whether a file has not changed between two looks at it.
+func (a state) equal(b state) bool {
+	if a.name != b.name || a.target != b.target || a.info == nil || b.info == nil {
+		return a.name == b.name && a.target == b.target && a.info == nil && b.info == nil
+	}
+	return os.SameFile(a.info, b.info) && a.info.Size() == b.info.Size() && a.info.ModTime().Equal(b.info.ModTime())
+}
+
 // Watch calls changed when a file of settings changes, until ctx ends. files returns those to watch, and is asked again
 // after each change: a file may include others. Their directories are watched, not the files, because an editor and
-// CONFIG REWRITE replace a file by renaming another one. It returns at once if there is nothing to watch. Directories
-// that cannot be watched, and errors of the system, are logged.
+// CONFIG REWRITE replace a file by renaming another one; changes of other files there are ignored. It returns at once if
+// there is nothing to watch. Directories that cannot be watched, and errors of the system, are logged.
 //
 // A notification is a hint: a change that the system does not report is read at the next one. changed is also called
 // once after a directory has begun to be watched, for a file may have changed between being read and being watched.
@@ -32,6 +62,12 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 	defer watcher.Close()
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
+	var read, seen []state // what has been read by changed, and what the last look has found
+	waiting := false       // for the files to be left alone
+	look := func() {
+		seen, waiting = statesOf(files()), true
+		settled.Reset(settleTime)
+	}
 	watched := map[string]bool{}
 	add := func() {
 		for _, file := range files() {
@@ -44,7 +80,7 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 				continue
 			}
 			watched[dir] = true
-			settled.Reset(settleTime)
+			look()
 		}
 	}
 	add()
@@ -56,8 +92,8 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 			if !open {
 				return nil
 			}
-			if !event.Has(fsnotify.Chmod) || event.Op != fsnotify.Chmod {
-				settled.Reset(settleTime)
+			if event.Op != fsnotify.Chmod && !waiting {
+				look()
 			}
 		case err, open := <-watcher.Errors:
 			if !open {
@@ -65,8 +101,18 @@ func Watch(ctx context.Context, files func() []string, changed func(), logger *s
 			}
 			logger.Warn("watching the files of settings", "error", err)
 		case <-settled.C:
-			changed()
-			add()
+			now := statesOf(files())
+			if !slices.EqualFunc(now, seen, state.equal) {
+				seen = now
+				settled.Reset(settleTime)
+				continue
+			}
+			waiting = false
+			if !slices.EqualFunc(now, read, state.equal) {
+				read = now
+				changed()
+				add()
+			}
 		}
 	}
 }
