@@ -108,9 +108,6 @@ func TestSettingsOfRedisAreKnown(t *testing.T) {
 	peer := &stavePeer{newSession(t, openStore(t), nil)}
 	for i := 0; i < len(all.Items); i += 2 {
 		name := string(all.Items[i].Text)
-		if strings.HasPrefix(name, "tls-") || name == "cluster-port" || name == "cluster-link-sendbuf-limit" || name == "cluster-announce-tls-port" {
-			continue // there is neither
-		}
 		reply, err := peer.do([]string{"config", "get", name})
 		if err != nil || len(reply.Items) != 2 {
 			t.Errorf("%s is unknown", name)

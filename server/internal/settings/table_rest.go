@@ -2,6 +2,9 @@ package settings
 
 import "math"
 
+// ownCiphers refuses settings that would promise a choice of ciphers.
+const ownCiphers = "Go's TLS chooses the ciphers; tls-protocols TLSv1.3 leaves the newer ones only"
+
 // securityDirectives are about who may do what.
 var securityDirectives = []Directive{
 	{Name: "requirepass", Kind: anyText(), Mode: Live,
@@ -21,6 +24,20 @@ var securityDirectives = []Directive{
 	{Name: "tls-auth-clients", def: "yes", Kind: oneOf("yes", "no", "optional"), Mode: AtStart,
 		meaning: "Whether a client needs a certificate. If it is not set, it does where there is a `tls-ca-cert-file`."},
 	{Name: "tls-protocols", Kind: anyText(), Mode: AtStart, meaning: "The versions that are spoken, of TLSv1.2 and TLSv1.3; both if empty."},
+	{Name: "tls-ciphers", Kind: anyText(), Mode: Fixed, Refusal: ownCiphers, meaning: "Go's TLS chooses the ciphers."},
+	{Name: "tls-ciphersuites", Kind: anyText(), Mode: Fixed, Refusal: ownCiphers, meaning: "Go's TLS chooses the ciphers."},
+	{Name: "tls-prefer-server-ciphers", def: "no", Kind: yesNo(), Mode: kept, meaning: "Go's TLS chooses the ciphers."},
+	{Name: "tls-dh-params-file", Kind: anyText(), Mode: kept, meaning: "Keys are exchanged on elliptic curves."},
+	{Name: "tls-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "keys with a passphrase are not read", meaning: "Keys with a passphrase are not read."},
+	{Name: "tls-ca-cert-dir", Kind: anyText(), Mode: Fixed, Refusal: "name one file, tls-ca-cert-file", meaning: "One file has them, `tls-ca-cert-file`."},
+	{Name: "tls-session-caching", def: "yes", Kind: yesNo(), Mode: kept, meaning: "Sessions are resumed by tickets, which clients keep."},
+	{Name: "tls-session-cache-size", def: "20480", Kind: between(0, math.MaxInt32), Mode: kept, meaning: "Sessions are resumed by tickets, which clients keep."},
+	{Name: "tls-session-cache-timeout", def: "300", Kind: between(0, math.MaxInt32), Mode: kept, meaning: "Sessions are resumed by tickets, which clients keep."},
+	{Name: "tls-client-cert-file", Kind: anyText(), Mode: kept, meaning: "The server connects to nobody."},
+	{Name: "tls-client-key-file", Kind: anyText(), Mode: kept, meaning: "The server connects to nobody."},
+	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "the server connects to nobody", meaning: "The server connects to nobody."},
+	{Name: "tls-replication", def: "no", Kind: yesNo(), Mode: kept, meaning: "There are no replicas."},
+	{Name: "tls-cluster", def: "no", Kind: yesNo(), Mode: kept, meaning: "A cluster has one node."},
 }
 
 // replicationDirectives are about replicas and clusters, of which there are none.
@@ -57,6 +74,10 @@ var replicationDirectives = []Directive{
 	{Name: "cluster-require-full-coverage", def: "yes", Kind: yesNo(), Mode: kept, meaning: "A cluster has one node."},
 	{Name: "cluster-announce-ip", Kind: anyText(), Mode: Live, meaning: "The address that CLUSTER SLOTS and its like name; if empty, the one that the client has connected to."},
 	{Name: "cluster-announce-port", def: "0", Kind: between(0, 65535), Mode: Live, meaning: "The port that they name; 0 for the one that the client has connected to."},
+	{Name: "cluster-announce-tls-port", def: "0", Kind: between(0, 65535), Mode: Fixed, Refusal: "clients are told cluster-announce-port, with TLS and without",
+		meaning: "Clients are told `cluster-announce-port`, with TLS and without."},
+	{Name: "cluster-port", def: "0", Kind: between(0, 65535), Mode: kept, meaning: "There is no cluster bus."},
+	{Name: "cluster-link-sendbuf-limit", def: "0", Kind: bytesFrom(0), Mode: kept, meaning: "There is no cluster bus."},
 	{Name: "cluster-announce-bus-port", def: "0", Kind: between(0, 65535), Mode: Live, meaning: "The port of the cluster bus that they name, where nothing listens; 0 for 10000 above the other."},
 	{Name: "cluster-announce-hostname", Kind: anyText(), Mode: Live, meaning: "The name that they name besides the address."},
 	{Name: "cluster-migration-barrier", def: "1", Kind: between(0, math.MaxInt32), Mode: kept, meaning: "A cluster has one node."},
