@@ -34,7 +34,7 @@ var connectionCommands = command.InGroup(command.GroupConnection, []*command.Com
 		Summary: "A container for commands about connections.", Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands),
 	},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
-	// connection ends before it can smuggle a command in after them.
+	// connection ends before it can smuggle a command in after them. Requests of other methods are taken for POST.
 	{Name: "post", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",
 		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
 	{Name: "host:", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",

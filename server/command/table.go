@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -152,8 +153,17 @@ func (t *Table) Find(name []byte) *Command {
 // Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an
 // error the command is the one the request was for, if it is known. The order is Redis's: an
 // unknown command, an unknown subcommand, then the number of arguments. A container without a
-// subcommand has the arity error of its own row.
+// subcommand has the arity error of its own row. A wrong request that is the first line of one of HTTP is POST, whatever
+// its method.
 func (t *Table) Resolve(args [][]byte) (*Command, error) {
+	cmd, err := t.resolve(args)
+	if err != nil && len(args) == 3 && bytes.HasPrefix(args[1], []byte("/")) && bytes.HasPrefix(args[2], []byte("HTTP/")) {
+		return t.byName["post"], nil
+	}
+	return cmd, err
+}
+
+func (t *Table) resolve(args [][]byte) (*Command, error) {
 	cmd := t.Find(args[0])
 	if cmd == nil {
 		return nil, errUnknownCommand(args)
