@@ -45,7 +45,7 @@ func (c *Config) IsSet(name string) bool { return c.inner.IsSet(name) }
 func (c *Config) Set(name, value string) error { return c.inner.Set(name, value) }
 
 // Load reads a file and what it includes. All directives are checked; the error names file and line of the
-// first that is wrong, and then nothing has changed. A warning is a directive that has no effect here.
+// first that is wrong, and then nothing has changed. A warning is a directive that has no effect, or a password that others may read.
 func (c *Config) Load(path string) (warnings []string, err error) { return c.inner.Load(path) }
 
 // Environment takes settings from variables such as STAVE_MAXCLIENTS for maxclients. A variable with that

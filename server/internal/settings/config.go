@@ -3,7 +3,9 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -147,7 +149,8 @@ var unsupported = map[string]string{
 }
 
 // Load reads a file and what it includes. All directives are checked; the error names file and line of the
-// first that is wrong, and then nothing has changed. A warning is a directive that has no effect here.
+// first that is wrong, and then nothing has changed. A warning is a directive that has no effect here, or
+// a password in a file that others may read.
 func (c *Config) Load(path string) (warnings []string, err error) {
 	if path, err = filepath.Abs(path); err != nil { // the working directory may change
 		return nil, err
@@ -180,8 +183,13 @@ func readSettings(path string) (*contents, error) {
 		return nil, err
 	}
 	c := &contents{values: map[string]string{}, files: files}
+	warned := map[string]bool{} // files
 	for i := range list {
 		line := &list[i]
+		if !warned[line.File] && hasPassword(line) && othersMayRead(line.File) {
+			warned[line.File] = true
+			c.warnings = append(c.warnings, line.Errorf("a password, and other users of the machine may read the file; chmod 600 it").Error())
+		}
 		if line.Name == "user" {
 			if len(line.Args) == 0 {
 				return nil, line.Errorf("user takes a name, and rules")
@@ -207,6 +215,20 @@ func readSettings(path string) (*contents, error) {
 		}
 	}
 	return c, nil
+}
+
+// hasPassword says whether a line has a password, or the hash of one.
+func hasPassword(line *conf.Directive) bool {
+	if line.Name != "user" {
+		return strings.EqualFold(line.Name, "requirepass") && len(line.Args) > 0 && line.Args[0] != ""
+	}
+	return slices.ContainsFunc(line.Args, func(rule string) bool { return strings.HasPrefix(rule, ">") || strings.HasPrefix(rule, "#") })
+}
+
+// othersMayRead looks at the permissions of a file, where the system has such.
+func othersMayRead(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && runtime.GOOS != "windows" && info.Mode()&0o077 != 0
 }
 
 // lineValue is the value after another line of a file.
