@@ -1,10 +1,6 @@
 package server
 
 import (
-	"fmt"
-	"time"
-
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/redact"
@@ -12,24 +8,25 @@ import (
 
 // feedMonitors shows a command to the monitors, after it has run, as Redis does. Commands for
 // operators are not shown: they may carry secrets. While no one watches it costs one atomic load.
-// The line has the time, the database and the address as Redis prints them; it is formatted once
-// for all who watch, and goes the way of published messages: a slow watcher is disconnected and
-// slows no one down.
+// The line is formatted once for all who watch, and goes the way of published messages: a slow watcher is disconnected
+// and slows no one down.
 func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
-	s.feedMonitorsFrom(s.client.remote, cmd, args)
+	if cmd.Flags&(command.Admin|command.SkipMonitor) == 0 {
+		s.feedMonitorsFrom(s.client.remote, cmd, args)
+	}
 }
 
 // feedMonitorsFrom is feedMonitors for a command that comes from elsewhere, such as a script.
 func (s *Session) feedMonitorsFrom(from string, cmd *command.Command, args [][]byte) {
-	v := s.server
-	if !v.hub.Monitored() || cmd.Flags&(command.Admin|command.SkipMonitor) != 0 {
-		return
+	if s.server.hub.Monitored() && cmd.Flags&command.Admin == 0 {
+		s.server.hub.Publish(pubsub.Message{Kind: pubsub.Commands, Payload: redact.MonitorLine(s.namespace, from, cmd, args)}, nil)
 	}
-	now := time.Now()
-	line := fmt.Appendf(nil, "%d.%06d [%d %s]", now.Unix(), now.Nanosecond()/1000, s.namespace, from)
-	for _, arg := range redact.Args(cmd, args) {
-		line = append(line, ' ')
-		line = resp.AppendQuoted(line, arg)
-	}
-	v.hub.Publish(pubsub.Message{Kind: pubsub.Commands, Payload: string(line)}, nil)
+}
+
+// onScript is onSession for a command that runs a script: it is shown before what the script calls.
+func onScript(run func(*Session, *command.Call) error) func(*command.Call) error {
+	return onSession(func(s *Session, c *command.Call) error {
+		s.feedMonitorsFrom(s.client.remote, c.Command, c.Args)
+		return run(s, c)
+	})
 }

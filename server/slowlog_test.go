@@ -16,6 +16,40 @@ import (
 
 // operatorScripts are conversations as scripts has them. Moments and addresses are left out of the comparison.
 var operatorScripts = map[string]string{
+	"monitor of scripts": `
+		a: MONITOR
+		b: EVAL redis.call('set','q','1');return(redis.call('get','q')) 0
+		a: <
+		a: <
+		a: <
+		b: EVALSHA ffffffffffffffffffffffffffffffffffffffff 0
+		a: <
+		b: EVAL_RO return(redis.call('get','q')) 0
+		a: <
+		a: <
+		b: SCRIPT LOAD return(1)
+		a: <
+		b: EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 0
+		a: <
+		b: FCALL none 0
+		a: <
+		b: EVAL redis.call('incr','q');redis.call('lpush','q','x') 0
+		a: <
+		a: <
+		a: <
+		b: EVAL not-lua 0
+		a: <
+		b: EVAL return(1) 5
+		a: <
+		b: MULTI
+		a: <
+		b: GET q
+		b: EVAL return(redis.call('get','q')) 0
+		b: EXEC
+		a: <
+		a: <
+		a: <
+		a: <`,
 	"monitor": `
 		a: MONITOR
 		b: SET k v

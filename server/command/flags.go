@@ -24,7 +24,7 @@ const (
 	Loading
 	// Stale commands are allowed on a replica that has lost its master.
 	Stale
-	// SkipMonitor commands are not shown by MONITOR.
+	// SkipMonitor commands are not shown by MONITOR after they have run: a script shows itself when it begins.
 	SkipMonitor
 	// SkipSlowlog commands are not kept by SLOWLOG, such as EXEC, whose commands are kept each by
 	// itself.
