@@ -67,6 +67,7 @@ func TestWatchAmidOtherFiles(t *testing.T) {
 			t.Fatal("not noticed: ", what)
 		}
 	}
+	wait("what may have changed before it was watched")
 	time.Sleep(time.Second)
 	if len(changed) > 0 {
 		t.Fatal("read again because of another file")
