@@ -1,19 +1,21 @@
 package server_test
 
 import (
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
 
 // inLine is how many goroutines wait in line for locks on behalf of sessions.
 func inLine() int {
 	stacks := make([]byte, 16<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "server.(*Session).beginInLine.func1(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "scripts.(*Line).begin.func1(")
 }
 
 // TestLeaversTakeFewPlacesInLine: clients that come, wait for a lock and leave, while a transaction holds it for long
@@ -71,5 +73,30 @@ func TestLeaversTakeFewPlacesInLine(t *testing.T) {
 		}
 		stays.send("GET k\r\n")
 		stays.expect("$1\r\nw\r\n")
+	})
+}
+
+// TestWriterComesBeforeLaterScripts: a script that reads all keys does not begin before a writer that has waited for one
+// of its keys since before it came, though it could share the locks of the script that holds them; it reads what the
+// writer has written. A script of other keys goes on.
+func TestWriterComesBeforeLaterScripts(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		locked := make(chan struct{}, 1)
+		logger := slog.New(signal{slog.DiscardHandler, "it has the locks", locked})
+		v, address := serve(t, &server.Options{Transport: transport, Logger: logger})
+		first, writer, later, other, admin := dial(t, address), dial(t, address), dial(t, address), dial(t, address), dial(t, address)
+		first.send(string(resp.AppendCommandStrings(nil, "EVAL", `redis.call("GET", KEYS[1]) redis.log(redis.LOG_WARNING, "it has the locks") while true do end`, "1", "k")))
+		<-locked
+		awaitScript(t, v, false)
+		writer.send("SET k v\r\n")
+		time.Sleep(100 * time.Millisecond)
+		later.send(string(resp.AppendCommandStrings(nil, "EVAL", `return redis.call("EXISTS", "k")`, "0")))
+		time.Sleep(100 * time.Millisecond)
+		other.send(string(resp.AppendCommandStrings(nil, "EVAL", `return redis.call("SET", KEYS[1], 1)`, "1", "another")))
+		other.expect("+OK\r\n")
+		admin.send("SCRIPT KILL\r\n")
+		admin.expect("+OK\r\n")
+		writer.expect("+OK\r\n")
+		later.expect(":1\r\n")
 	})
 }

@@ -15,6 +15,7 @@ type Shared struct {
 	Libraries Libraries
 	Runs      Runs
 	Line      Line
+	Turns     Turns
 }
 
 // Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the
