@@ -6,7 +6,6 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
@@ -71,12 +70,15 @@ func evalCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	if s.inLoop && !s.server.scripts.Cache.Known(string(c.Arg(1))) {
+	p := s.server.scripts.Cache.OfSource(c.Arg(1))
+	if p == nil && s.inLoop {
 		return errLong
 	}
-	p, err := s.server.scripts.Cache.Load(string(c.Arg(1)), false)
-	if err != nil {
-		return err
+	if p == nil {
+		var err error
+		if p, err = s.server.scripts.Cache.Load(string(c.Arg(1)), false); err != nil {
+			return err
+		}
 	}
 	return s.runProgram(c, p)
 }
@@ -86,7 +88,7 @@ func evalshaCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.server.scripts.Cache.Lookup(strings.ToLower(c.Key(1)))
+	p := s.server.scripts.Cache.OfSHA(c.Arg(1))
 	if p == nil {
 		return errNoScript
 	}
@@ -102,14 +104,15 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 	if s.inLoop && p.LeavesLoop() {
 		return errLong
 	}
-	r := &scriptRun{Run: scripts.Run{Call: c}, needs: &p.Needs, readOnly: c.Command.Flags&command.ReadOnly != 0}
+	r := s.newRun(c, &p.Needs)
+	defer r.reset()
+	r.program, r.readOnly = p.Program, c.Command.Flags&command.ReadOnly != 0
 	if p.Declared {
 		if err := s.obeyFlags(r, p.Flags); err != nil {
 			return err
 		}
 	}
 	r.Script.Name, r.Script.Keys, r.Script.Args = p.SHA, keys, args
-	r.execute = func(run *script.Run, out *resp.Writer) error { return s.server.scripts.Engine.Run(p.Program, run, out) }
 	if err = s.runScript(r); err == errLong {
 		p.TookLong()
 		if r.within {
@@ -129,14 +132,13 @@ func fcallCommand(s *Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	r := &scriptRun{Run: scripts.Run{Call: c, IsFunction: true}, needs: &f.Needs}
+	r := s.newRun(c, &f.Needs)
+	defer r.reset()
+	r.function, r.IsFunction = f.Function, true
 	if err := s.obeyFlags(r, f.Flags); err != nil {
 		return err
 	}
 	r.Script.Name, r.Script.Keys, r.Script.Args = f.Name, keys, args
-	r.execute = func(run *script.Run, out *resp.Writer) error {
-		return s.server.scripts.Engine.RunFunction(f.Function, run, out)
-	}
 	return s.runScript(r)
 }
 

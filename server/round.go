@@ -6,7 +6,6 @@ import (
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
-	"github.com/stavedb/stave/server/script"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -107,11 +106,7 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scr
 	if !s.scriptStaysInLoop(cmd) {
 		return 0, false
 	}
-	sha := strings.ToLower(string(args[1]))
-	if strings.HasPrefix(cmd.Name, "eval") && !strings.HasPrefix(cmd.Name, "evalsha") {
-		sha = script.SHA(string(args[1]))
-	}
-	p := s.server.scripts.Cache.Lookup(sha)
+	p := s.server.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
 	if p == nil || p.Shuns() {
 		return 0, false
 	}

@@ -36,8 +36,10 @@ var errRestart = errors.New("server: the script needs more locks")
 type scriptRun struct {
 	scripts.Run
 	session  *Session
+	host     script.Host // that of all runs of the session
 	needs    *atomic.Uint32
-	execute  func(*script.Run, *resp.Writer) error
+	program  *script.Program
+	function *script.Function // without a program
 	readOnly bool
 	mayGrow  bool // also while maxmemory is exceeded
 	short    bool // maxmemory was exceeded when it began
@@ -66,14 +68,32 @@ const (
 // manyKeys is from how many keys on they are looked up in a map.
 const manyKeys = 16
 
+// newRun returns a run of the session. It is the one before, which nobody else knows any more.
+func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
+	r := s.scriptRun
+	if r == nil {
+		r = &scriptRun{session: s}
+		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+		s.scriptRun = r
+	}
+	r.Call, r.needs = c, needs
+	return r
+}
+
+// reset makes a run that has ended ready for newRun. It keeps nothing of its arguments alive.
+func (r *scriptRun) reset() {
+	clear(r.keys)
+	*r = scriptRun{session: r.session, host: r.host, keys: r.keys[:0]}
+}
+
 // runScript runs a script until it has had the locks that it needs. Its error is the reply, but no reason to roll
 // back, not even within EXEC.
 func (s *Session) runScript(r *scriptRun) error {
 	c := r.Call
 	s.server.scripts.Runs.Start()
 	defer s.server.scripts.Runs.End()
-	r.session, r.Started = s, time.Now()
-	r.Script.Host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+	r.Started = time.Now()
+	r.Script.Host = r.host
 	r.limit = s.server.mostReply()
 	if s.inLoop {
 		r.Script.Steps = loopSteps
@@ -102,8 +122,7 @@ func (s *Session) runScript(r *scriptRun) error {
 			r.needs.Store(uint32(r.mode))
 			continue
 		}
-		var failed script.Error
-		if errors.As(err, &failed) {
+		if failed, ok := scriptError(err); ok {
 			c.Out.Truncate(from)
 			s.server.counters.CountError(string(failed))
 			s.server.counters.Commands[c.Command.Index].Failed.Add(1)
@@ -112,6 +131,15 @@ func (s *Session) runScript(r *scriptRun) error {
 		}
 		return err
 	}
+}
+
+// scriptError is the error of a script that has failed, if that is what err is.
+func scriptError(err error) (failed script.Error, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	ok = errors.As(err, &failed)
+	return failed, ok
 }
 
 // attempt runs the script once. The end of the transaction is deferred, so that a panic rolls it back.
@@ -140,7 +168,7 @@ func (r *scriptRun) attempt() (err error) {
 			r.isLong = false
 		}
 		outcome := err
-		if errors.As(err, new(script.Error)) {
+		if _, failed := scriptError(err); failed {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {
@@ -161,7 +189,11 @@ func (r *scriptRun) attempt() (err error) {
 			err = failed
 		}
 	}()
-	err = r.execute(&r.Script, r.Call.Out)
+	if engine := s.server.scripts.Engine; r.program != nil {
+		err = engine.Run(r.program, &r.Script, r.Call.Out)
+	} else {
+		err = engine.RunFunction(r.function, &r.Script, r.Call.Out)
+	}
 	if errors.Is(err, script.ErrSteps) || errors.Is(err, errLong) {
 		err = errLong
 	}
@@ -251,10 +283,14 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		}
 		limit = min(limit, s.maxReply(cmd))
 	}
+	r.keys = r.keys[:0]
 	if err := r.lock(cmd, args); err != nil {
 		return err
 	}
 	r.inner = command.Call{Host: &s.host, Command: cmd, Args: args, Out: out, Queued: true, Tx: r.tx}
+	if len(r.keys) > 0 && cmd.StartsWithKey() {
+		r.inner.FirstKey = r.keys[0]
+	}
 	if r.tx != nil && r.tx.Namespace() != s.namespace {
 		var err error
 		if r.inner.Tx, err = r.tx.Use(s.namespace); err != nil {

@@ -76,6 +76,7 @@ type Session struct {
 	keys []string     // keys of that command
 
 	batch       *batch           // commands that are to run together
+	scriptRun   *scriptRun       // of the script that runs, or ran last
 	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
 	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
 	attemptFrom int              // where in the output the replies of the last one start

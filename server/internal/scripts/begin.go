@@ -27,7 +27,7 @@ var errAbandoned = errors.New("scripts: nobody waits for the transaction")
 // would keep out readers, which a script that only reads lets in. Other scripts may not: one that begins waits for
 // those who came before it.
 func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, mayWait func() error) (*db.Tx, error) {
-	if !script {
+	if !script || !a.Turns.Any() {
 		if tx, ok, err := store.TryBegin(write, keys...); err != nil || ok {
 			return tx, err
 		}

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"container/list"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,13 +18,14 @@ type Cache struct {
 
 	mu        sync.Mutex // guards the rest
 	bySHA     map[string]*Script
-	evaluated list.List // of *cachedScript that only EVAL has brought, least recently used first
-	bytes     int       // of the sources
+	bySource  map[uint64]*Script // by a hash of the source, which says nothing until the sources have been compared
+	evaluated list.List          // of *cachedScript that only EVAL has brought, least recently used first
+	bytes     int                // of the sources
 }
 
 // Init makes an empty cache. writes says whether a word of a source is a command that writes.
 func (t *Cache) Init(writes func(word string) bool) {
-	t.writes, t.bySHA = writes, make(map[string]*Script)
+	t.writes, t.bySHA, t.bySource = writes, make(map[string]*Script), make(map[uint64]*Script)
 }
 
 // Bounds of the cache. The first is Redis 7.4's.
@@ -39,6 +41,7 @@ type Script struct {
 	*script.Program
 	Needs   atomic.Uint32 // lockMode
 	asides  atomic.Int32  // how many more runs leave an event loop at once, for one took long
+	hash    uint64        // of the source: see Cache.bySource
 	element *list.Element // of evaluated; nil once SCRIPT LOAD or EVALSHA_RO has asked to keep it
 }
 
@@ -70,8 +73,40 @@ func (p *Script) LeavesLoop() bool {
 	return n > 0
 }
 
-// Known is whether the script of a source need not be scripts.
-func (t *Cache) Known(source string) bool { return t.Lookup(script.SHA(source)) != nil }
+// hashSeed is that of Cache.bySource.
+var hashSeed = maphash.MakeSeed()
+
+// OfSource returns the script of a source, which has been used now, if it is in the cache; nil if not. Most EVALs bring
+// a source that is known: to hash it with SHA-1 each time would take longer than a small script.
+func (t *Cache) OfSource(source []byte) *Script {
+	hash := maphash.Bytes(hashSeed, source)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.bySource[hash]
+	if p == nil || p.Source != string(source) {
+		return nil
+	}
+	t.noteUseLocked(p, false)
+	return p
+}
+
+// OfSHA is Lookup of a SHA-1 in any case.
+func (t *Cache) OfSHA(sha []byte) *Script {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.bySHA[string(sha)]; p != nil {
+		return p
+	}
+	return t.bySHA[strings.ToLower(string(sha))]
+}
+
+// Of is OfSHA, or OfSource.
+func (t *Cache) Of(text []byte, isSHA bool) *Script {
+	if isSHA {
+		return t.OfSHA(text)
+	}
+	return t.OfSource(text)
+}
 
 // Lookup returns a script by its SHA-1, in lower case; nil if there is none.
 func (t *Cache) Lookup(sha string) *Script {
@@ -95,7 +130,7 @@ func (t *Cache) Load(source string, keep bool) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &Script{Program: program}
+	p = &Script{Program: program, hash: maphash.String(hashSeed, source)}
 	for word := range program.Words {
 		if t.writes(word) {
 			p.Needs.Store(uint32(LockWrite))
@@ -110,13 +145,14 @@ func (t *Cache) Load(source string, keep bool) (*Script, error) {
 	if t.bytes+len(source) > maxScriptBytes {
 		return nil, errScriptCache
 	}
-	t.bySHA[sha] = p
+	t.bySHA[sha], t.bySource[p.hash] = p, p
 	t.bytes += len(source)
 	if !keep {
 		p.element = t.evaluated.PushBack(p)
 		if t.evaluated.Len() > maxEvaluated {
 			oldest := t.evaluated.Remove(t.evaluated.Front()).(*Script)
 			delete(t.bySHA, oldest.SHA)
+			delete(t.bySource, oldest.hash)
 			t.bytes -= len(oldest.Source)
 		}
 	}
@@ -140,6 +176,7 @@ func (t *Cache) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.bySHA)
+	clear(t.bySource)
 	t.evaluated.Init()
 	t.bytes = 0
 }

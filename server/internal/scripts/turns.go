@@ -56,6 +56,13 @@ func (t *Turn) bars(other *Turn) bool {
 	return false
 }
 
+// Any reports whether somebody waits.
+func (q *Turns) Any() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) > 0
+}
+
 // Enter adds a client. Leave follows it. A script waits for its turn.
 func (q *Turns) Enter(write bool, keys []string, script bool) *Turn {
 	t := newTurn(write, keys)
