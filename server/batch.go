@@ -161,6 +161,12 @@ func (b *batch) runTogether() {
 	}
 	if err != nil {
 		b.undo(from)
+		if err == errMoreLocks {
+			if b.lockMore(from) {
+				return
+			}
+			err = errWouldWait
+		}
 		switch {
 		case b.saves && !b.writes && !lead.closed && !errors.Is(err, errWouldWait):
 			b.saves = false // without that it needs no write
@@ -179,6 +185,20 @@ func (b *batch) runTogether() {
 		}
 	}
 	b.noteExecuted(from, start)
+}
+
+// lockMore notes what the scripts of the batch need by now, and reports whether that is more than before.
+func (b *batch) lockMore(from int) bool {
+	before := b.locks()
+	for i := range b.requests[from:] {
+		r := &b.requests[from+i]
+		if r.command.Flags&command.RunsScript != 0 {
+			r.locks, _ = r.session.canBatchScript(r.command, r.args)
+			b.writes = b.writes || r.locks&scripts.LockWrite != 0
+			b.whole = b.whole || r.locks&scripts.LockWhole != 0
+		}
+	}
+	return b.locks() != before
 }
 
 // noteExecuted counts and reports the requests of a transaction, and ends their calls.

@@ -32,6 +32,9 @@ import (
 // errRestart ends an attempt whose locks are too few.
 var errRestart = errors.New("server: the script needs more locks")
 
+// errMoreLocks ends a batch whose locks are too few for one of its scripts.
+var errMoreLocks = errors.New("server: a script of the batch needs more locks")
+
 // scriptRun is one execution of a script, in one or more attempts.
 type scriptRun struct {
 	scripts.Run
@@ -335,6 +338,9 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	r.mode |= need
 	if r.within { // a batch, whose locks are too few
 		r.needs.Store(uint32(r.mode))
+		if s.inAttempt {
+			return errMoreLocks
+		}
 		return errWouldWait
 	}
 	if r.tx != nil {
