@@ -334,8 +334,8 @@ func (o *orderedPages) check() error {
 			for off := 0; off < len(entries.data); {
 				e := entries.entryAt(off)
 				key, name := entries.key(e), string(entries.nameOf(e))
-				if off == 0 && key != r.key {
-					return fmt.Errorf("page key %x is %x", r.key, key)
+				if off == 0 && (key != r.key || o.abbreviate(name) != r.name) {
+					return fmt.Errorf("page key %x, %x is %x of %q", r.key, r.name, key, name)
 				}
 				if n > 0 && (key < lastKey || key == lastKey && name <= lastName) {
 					return fmt.Errorf("entry out of order")

@@ -30,13 +30,15 @@ const (
 // A B-tree without counts would find keys as well, but not the i-th entry.
 //
 //	K6: no page and no group is empty; their order is the order of their entries.
-//	K7: ref.key is the key of the page's first entry; lowKeys[g] that of the group's first page.
+//	K7: ref.key is the key of the page's first entry, and ref.name begins its name; lowKeys[g] is the key of the group's
+//	    first page.
 //	K8: ref.n, group.n, sums and n agree with the pages.
 type orderedPages struct {
 	arena   *arena
 	hash    *hasher
 	layout  layout
-	n       int // entries
+	pending bool // the order of what groups of streams have, most of which is pending entries
+	n       int  // entries
 	size    int // bytes of entries
 	lowKeys []uint64
 	groups  []group
@@ -49,9 +51,10 @@ type group struct {
 	n    int
 }
 
-// ref refers to a page: its handle, the key of its first entry, and its number of entries.
+// ref refers to a page: its handle, the key and the beginning of the name of its first entry, and its number of entries.
 type ref struct {
 	key  uint64
+	name uint64 // see orderedPages.abbreviate
 	page uint32 // handle
 	n    uint32
 }
@@ -96,9 +99,32 @@ func stray(b []byte, n int) bool {
 	return b[15] > 8 || int(b[15]) > n/4
 }
 
-// firstAbove reports whether a page's first entry, whose key equals the one sought, has a
-// greater name.
-func (o *orderedPages) firstAbove(r ref, name string) bool {
+// abbreviate makes a number of a name, which is not less than that of any name before it: where many entries have the
+// same score, such as all that is pending for a consumer, it tells most pages apart without a look into them. Of a
+// pending entry it is the id: its time up to the year 2527, and its number up to a million.
+func (o *orderedPages) abbreviate(name string) uint64 {
+	if o.layout != ranked {
+		return 0 // two names hardly ever have the same hash
+	}
+	if o.pending && len(name) == pendingLength && name[0] == 'p' {
+		const numberBits = 20
+		id := PendingID([]byte(name))
+		if id.Ms >= 1<<(64-numberBits) {
+			return 1<<64 - 1
+		}
+		return id.Ms<<numberBits | min(id.Seq, 1<<numberBits-1)
+	}
+	var b [8]byte
+	copy(b[:], name)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// firstAbove reports whether a page's first entry, whose key equals the one sought, has a greater name. short
+// abbreviates name.
+func (o *orderedPages) firstAbove(r *ref, short uint64, name string) bool {
+	if r.name != short {
+		return r.name > short
+	}
 	entries := o.entries(r.page)
 	return string(entries.nameOf(entries.entryAt(0))) > name
 }
@@ -109,10 +135,11 @@ func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
 	if len(o.groups) == 0 {
 		return position{}, false
 	}
+	short := o.abbreviate(name)
 	lo, hi := 1, len(o.lowKeys)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if low := o.lowKeys[mid]; low > key || low == key && o.firstAbove(o.groups[mid].refs[0], name) {
+		if low := o.lowKeys[mid]; low > key || low == key && o.firstAbove(&o.groups[mid].refs[0], short, name) {
 			hi = mid
 		} else {
 			lo = mid + 1
@@ -123,7 +150,7 @@ func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
 	lo, hi = 1, len(refs)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if low := refs[mid].key; low > key || low == key && o.firstAbove(refs[mid], name) {
+		if low := refs[mid].key; low > key || low == key && o.firstAbove(&refs[mid], short, name) {
 			hi = mid
 		} else {
 			lo = mid + 1
@@ -131,7 +158,11 @@ func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
 	}
 	at.page = lo - 1
 	entries := o.entries(refs[at.page].page)
-	at.off, at.i, found = entries.seek(key, name)
+	if o.pending && entries.n > 0 && binary.LittleEndian.Uint64(entries.data) >= pendingKind {
+		at.off, at.i, found = entries.seekPending(key, name)
+	} else {
+		at.off, at.i, found = entries.seek(key, name)
+	}
 	return at, found
 }
 
@@ -171,9 +202,10 @@ func (o *orderedPages) count(group, page, delta int) {
 	o.sums.add(group, delta)
 }
 
-// setKey records the first key of a page.
-func (o *orderedPages) setKey(group, page int, key uint64) {
-	o.groups[group].refs[page].key = key
+// setFirst records the key and the name of the first entry of a page.
+func (o *orderedPages) setFirst(group, page int, key uint64, name string) {
+	r := &o.groups[group].refs[page]
+	r.key, r.name = key, o.abbreviate(name)
 	if page == 0 {
 		o.lowKeys[group] = key
 	}

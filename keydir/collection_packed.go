@@ -1,8 +1,11 @@
 package keydir
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
+	"sort"
+	"strings"
 	"unsafe"
 )
 
@@ -185,6 +188,23 @@ func (p *packed) seekRanked(score uint64, name string) (off, i int, found bool) 
 	}
 	return off, i, false
 }
+
+// seekPending is seekRanked in a page of pending entries alone, which are all of one size.
+func (p *packed) seekPending(score uint64, name string) (off, i int, found bool) {
+	size := ranked.entrySize(pendingLength)
+	i, found = sort.Find(p.n, func(i int) int {
+		off := i * size
+		have := binary.LittleEndian.Uint64(p.data[off:])
+		if score != have {
+			return cmp.Compare(score, have)
+		}
+		return strings.Compare(name, asString(p.data[off+size-pendingLength:off+size]))
+	})
+	return i * size, i, found
+}
+
+// first returns the name of the first entry, valid while the entries do not change.
+func (p packed) first() string { return asString(p.nameOf(p.entryAt(0))) }
 
 // at returns the offset of the i-th entry; the end for i = n.
 func (p *packed) at(i int) int {

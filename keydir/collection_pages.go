@@ -21,7 +21,7 @@ func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, sco
 		o.refit(r.page)
 	}
 	if at.off == 0 {
-		o.setKey(at.group, at.page, key)
+		o.setFirst(at.group, at.page, key, name)
 	}
 	o.count(at.group, at.page, 1)
 	o.size += size
@@ -87,7 +87,7 @@ func (o *orderedPages) split(cut position, off, i int) position {
 	b := o.arena.alloc(right.page, pageHeaderBytes+len(data))
 	copy(b[pageHeaderBytes:], data)
 	setPageHeader(b, entries.tags, len(data), int(right.n))
-	right.key = o.refit(right.page)
+	right.key, right.name = o.refit(right.page)
 
 	setPageHeader(o.arena.block(left.page), entries.tags, cut.off, cut.i)
 	o.arena.resize(left.page, pageHeaderBytes+cut.off)
@@ -105,8 +105,8 @@ func (o *orderedPages) split(cut position, off, i int) position {
 	return position{group, page, cut.off + off, cut.i + i}
 }
 
-// refit fits a page's tag range to its entries and returns the first key.
-func (o *orderedPages) refit(page uint32) uint64 {
+// refit fits a page's tag range to its entries and returns the first key and name, as its ref has them.
+func (o *orderedPages) refit(page uint32) (key, name uint64) {
 	b := o.arena.block(page)
 	entries := o.entriesIn(b)
 	first := entries.key(entries.entryAt(0))
@@ -115,7 +115,7 @@ func (o *orderedPages) refit(page uint32) uint64 {
 		entries.retag(tagRangeOf(first, last))
 		setPageHeader(b, entries.tags, len(entries.data), entries.n)
 	}
-	return first
+	return first, o.abbreviate(entries.first())
 }
 
 // remove removes the entry at a position.
@@ -137,7 +137,7 @@ func (o *orderedPages) remove(at position) {
 	o.arena.resize(page, pageHeaderBytes+used)
 	if at.off == 0 {
 		entries = o.entries(page)
-		o.setKey(at.group, at.page, entries.key(entries.entryAt(0)))
+		o.setFirst(at.group, at.page, entries.key(entries.entryAt(0)), entries.first())
 	}
 	if used < pageLimit/4 {
 		o.merge(at.group, at.page)
@@ -222,7 +222,8 @@ func (p *pageBuilder) flush() {
 		}
 	}
 	setPageHeader(b, r, len(p.data), n)
-	p.refs = append(p.refs, ref{key: p.keys[0], page: p.page, n: uint32(n)})
+	first := o.entriesIn(b).first()
+	p.refs = append(p.refs, ref{key: p.keys[0], name: o.abbreviate(first), page: p.page, n: uint32(n)})
 	if len(p.refs) == groupLimit*3/4 {
 		p.group()
 	}

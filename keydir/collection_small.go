@@ -125,7 +125,7 @@ func (cs *collectionSet) newBig(t Type, key string) *big {
 	case Stream:
 		g.stream = newStream(&g.arena)
 	case ZSet, FieldDeadlines, StreamGroups:
-		g.scores = &orderedPages{arena: &g.arena, hash: cs.hash, layout: ranked}
+		g.scores = &orderedPages{arena: &g.arena, hash: cs.hash, layout: ranked, pending: t == StreamGroups}
 		fallthrough
 	default:
 		g.members = orderedPages{arena: &g.arena, hash: cs.hash, layout: layoutOf(t)}
