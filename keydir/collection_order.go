@@ -39,7 +39,7 @@ type orderedPages struct {
 	layout  layout
 	pending bool // the order of what groups of streams have, most of which is pending entries
 	n       int  // entries
-	size    int // bytes of entries
+	size    int  // bytes of entries
 	lowKeys []uint64
 	groups  []group
 	sums    fenwick
