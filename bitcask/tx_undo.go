@@ -20,7 +20,8 @@ type undoOp struct {
 	elem     string
 	index    int64
 	score    uint64
-	loc      keydir.Loc // replaced or deleted element
+	loc      keydir.Loc   // replaced or deleted element
+	place    keydir.Place // of an element of a hash or set
 	dropped  keydir.Dropped
 	id       keydir.StreamID // of an entry of a stream
 	trimmed  keydir.Trimmed
@@ -74,10 +75,12 @@ func (u *undoOp) run() {
 		coll.SetMeta(u.loc)
 	case u.op == undoNewCollection:
 		u.dir.DropCollection(u.h, coll)
-	case u.op == undoPut && u.had, u.op == undoDelete:
+	case u.op == undoPut && u.had:
 		coll.Put(u.elem, u.loc)
 	case u.op == undoPut:
-		coll.Delete(u.elem)
+		coll.RollbackPut(u.elem, u.place)
+	case u.op == undoDelete:
+		coll.RollbackDelete(u.elem, u.loc, u.place)
 	case u.op == undoPutScored && u.had, u.op == undoDeleteScored:
 		coll.PutScored(u.elem, u.score, u.loc)
 	case u.op == undoPutScored:

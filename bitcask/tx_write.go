@@ -194,8 +194,8 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 	if err != nil {
 		return err
 	}
-	old, had := coll.Put(elem, loc)
-	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had})
+	old, had, place := coll.PutNoted(elem, loc)
+	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, place: place})
 	return nil
 }
 
@@ -264,7 +264,7 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 		op.op = undoDeleteScored
 		op.score, op.loc, op.had = coll.DeleteScored(elem)
 	} else {
-		op.loc, op.had = coll.Delete(elem)
+		op.loc, op.had, op.place = coll.DeleteNoted(elem)
 	}
 	if !op.had {
 		return false, nil

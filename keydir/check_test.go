@@ -251,18 +251,25 @@ func (g *big) check() error {
 func (g *big) checkOrder() error {
 	o := &g.order
 	var upper []uint32
-	integers := true
+	integers, others := true, int32(0)
 	for cur := g.members.cursor(position{}); ; {
 		e, ok := cur.next()
 		if !ok {
 			break
 		}
 		upper = append(upper, uint32(cur.entries.key(e)>>32))
-		_, ok = number.ParseInt(cur.entries.nameOf(e))
-		integers = integers && ok
+		if _, ok = number.ParseInt(cur.entries.nameOf(e)); !ok {
+			integers = false
+			others++
+		}
 	}
 	have := slices.Sorted(slices.Values(o.upper))
+	if !o.kept || g.typ != Set {
+		others = 0
+	}
 	switch {
+	case o.others != others:
+		return fmt.Errorf("%d are no integers, counted %d", others, o.others)
 	case !o.kept:
 		if o.upper != nil {
 			return fmt.Errorf("memory of an order that is not kept")

@@ -185,6 +185,7 @@ type elemPos struct {
 	pos     position // in a small collection without group and page
 	entries packed
 	entry   entry // if found
+	place   Place // what rolling the change back needs
 }
 
 // seek searches for an element of a collection other than a list.
@@ -225,48 +226,72 @@ func (c Collection) Get(elem string) (Loc, bool) {
 
 // Put sets the location of an element of a hash or set, and returns the one it had.
 func (c Collection) Put(elem string, loc Loc) (old Loc, existed bool) {
+	old, existed, _ = c.PutNoted(elem, loc)
+	return old, existed
+}
+
+// PutNoted is Put that can be rolled back: by RollbackPut if the element is new, else by Put with the old location.
+func (c Collection) PutNoted(elem string, loc Loc) (old Loc, existed bool, place Place) {
 	var pos elemPos
 	c.seek(elem, &pos)
 	mustBe("Put", pos.typ, !pos.typ.scored())
 	if !pos.found {
 		c.add(elem, &pos, loc, 0)
-		return 0, false
+		return 0, false, pos.place
 	}
 	old = pos.entries.loc(pos.entry)
 	pos.entries.setLoc(pos.entry, loc)
-	return old, true
+	return old, true, Place{}
 }
 
 // add inserts an element at the position that seek returned for it.
 func (c Collection) add(elem string, pos *elemPos, loc Loc, score uint64) {
-	if len(elem) > MaxName {
-		panic("BUG: keydir: element is too long")
-	}
-	if pos.big == nil {
-		if value, ok := number.ParseInt(elem); ok && pos.typ == Set {
+	if pos.big == nil && pos.typ == Set {
+		if value, ok := number.ParseInt(elem); ok {
 			if place, ascend := pos.entries.place(value); ascend {
 				pos.pos.off = place
 			}
 		}
-		if s, ok := c.set.insertAt(c.id, pos.pos.off, pos.entries.layout.entrySize(len(elem))); ok {
-			s.setBody(s.n()+1, s.used())
-			entries := s.entries(c.set.hash)
-			entries.write(pos.pos.off, pos.hash, elem, loc, score)
-			return
-		}
-		pos.big = c.set.promote(c.id)
-		pos.pos, _ = pos.big.members.seek(pos.hash, elem)
 	}
-	pos.big.insert(pos.pos, pos.hash, elem, loc, score)
+	if !c.addSmall(elem, pos, loc, score) {
+		pos.place.lost = pos.big.keepOrder(pos.hash, elem)
+		pos.big.insert(pos.pos, pos.hash, elem, loc, score)
+	}
+}
+
+// addSmall inserts an element into a small collection. It reports false if the collection is big, or has to become it,
+// which it is then.
+func (c Collection) addSmall(elem string, pos *elemPos, loc Loc, score uint64) bool {
+	if len(elem) > MaxName {
+		panic("BUG: keydir: element is too long")
+	}
+	if pos.big != nil {
+		return false
+	}
+	if s, ok := c.set.insertAt(c.id, pos.pos.off, pos.entries.layout.entrySize(len(elem))); ok {
+		s.setBody(s.n()+1, s.used())
+		entries := s.entries(c.set.hash)
+		entries.write(pos.pos.off, pos.hash, elem, loc, score)
+		return true
+	}
+	pos.big = c.set.promote(c.id)
+	pos.pos, _ = pos.big.members.seek(pos.hash, elem)
+	return false
 }
 
 // Delete removes an element of a hash or set and returns the location it had.
 func (c Collection) Delete(elem string) (old Loc, existed bool) {
+	old, existed, _ = c.DeleteNoted(elem)
+	return old, existed
+}
+
+// DeleteNoted is Delete that can be rolled back, by RollbackDelete.
+func (c Collection) DeleteNoted(elem string) (old Loc, existed bool, place Place) {
 	var pos elemPos
 	c.seek(elem, &pos)
 	mustBe("Delete", pos.typ, !pos.typ.scored())
 	_, old, existed = c.remove(elem, &pos)
-	return old, existed
+	return old, existed, pos.place
 }
 
 // remove removes the element that seek found, if it did.
@@ -282,13 +307,14 @@ func (c Collection) remove(elem string, pos *elemPos) (score uint64, old Loc, ex
 		s := c.set.small(c.id)
 		s.setBody(s.n()-1, s.used())
 		c.set.removeAt(c.id, pos.pos.off, pos.entry.end-pos.entry.off)
+		pos.place.index = pos.pos.i
 		return score, old, true
 	}
 	if scores := pos.big.scores; scores != nil {
 		at, _ := scores.seek(score, elem)
 		scores.remove(at)
 	}
-	pos.big.order.remove(pos.hash)
+	pos.place.index = pos.big.leaveOrder(pos.hash, elem)
 	pos.big.members.remove(pos.pos)
 	c.set.demote(c.id, pos.big)
 	return score, old, true

@@ -24,6 +24,7 @@ const (
 type insertionOrder struct {
 	kept     bool
 	integers bool     // all elements are integers of a set, and ordered by value: upper is empty
+	others   int32    // elements of a set that are no integers
 	upper    []uint32 // of each element the upper half of its hash; of equal ones, the k-th is the k-th entry by hash
 }
 
@@ -88,41 +89,108 @@ func (o *orderedElems) byValue(n int) {
 	slices.SortFunc(o.places[:n], func(a, b uint16) int { return cmp.Compare(values[a], values[b]) })
 }
 
-// keepOrder puts an element that is about to be inserted at the end of the order.
-func (g *big) keepOrder(hash uint64, name string) {
+// keepOrder gives an element that is about to be inserted its place, by value or at the end. It returns the order that
+// ends, if one does, because the collection grows beyond the limits.
+func (g *big) keepOrder(hash uint64, name string) (lost *insertionOrder) {
 	o := &g.order
 	if !o.kept {
-		return
+		return nil
 	}
-	if g.members.n == orderedLimit || g.members.size+plain.entrySize(len(name)) > orderedBytes {
-		g.setOrder(insertionOrder{})
-		return
+	if g.outgrowsOrder(name) {
+		return g.endOrder()
 	}
-	if _, ok := number.ParseInt(name); ok && o.integers {
-		return
-	}
-	upper := o.upper
-	if o.integers {
-		var sorted orderedElems
-		g.inOrder(&sorted)
-		for _, place := range sorted.places[:g.members.n] {
-			upper = append(upper, sorted.byHash[place].upper)
+	if g.typ == Set && (o.integers || o.others == 0 && g.ascends()) {
+		if _, ok := number.ParseInt(name); ok {
+			g.setOrder(insertionOrder{kept: true, integers: true})
+			return nil
 		}
 	}
-	g.setOrder(insertionOrder{kept: true, upper: append(upper, uint32(hash>>32))})
+	g.listOrder()
+	g.insertOrder(len(o.upper), hash, name)
+	return nil
+}
+
+// insertOrder gives an element that is about to be inserted a place in a list of them.
+func (g *big) insertOrder(index int, hash uint64, name string) {
+	if g.typ == Set {
+		if _, ok := number.ParseInt(name); !ok {
+			g.order.others++
+		}
+	}
+	g.setUpper(slices.Insert(g.order.upper, index, uint32(hash>>32)))
+}
+
+// outgrowsOrder reports whether a collection with one more element is too large for an order.
+func (g *big) outgrowsOrder(name string) bool {
+	return g.members.n == orderedLimit || g.members.size+plain.entrySize(len(name)) > orderedBytes
+}
+
+func (g *big) endOrder() *insertionOrder {
+	lost := g.order
+	g.setOrder(insertionOrder{})
+	return &lost
+}
+
+// ascends reports whether the elements, all of them integers, are in order of their values.
+func (g *big) ascends() bool {
+	var room orderedElems
+	g.inOrder(&room)
+	last := int64(math.MinInt64)
+	for i := range g.members.n {
+		name, _ := room.at(i)
+		value, _ := number.ParseInt(name)
+		if value < last {
+			return false
+		}
+		last = value
+	}
+	return true
+}
+
+// listOrder lists elements that are ordered by value.
+func (g *big) listOrder() {
+	o := &g.order
+	if !o.integers {
+		return
+	}
+	var sorted orderedElems
+	g.inOrder(&sorted)
+	upper := make([]uint32, 0, g.members.n+1)
+	for _, place := range sorted.places[:g.members.n] {
+		upper = append(upper, sorted.byHash[place].upper)
+	}
+	o.integers = false
+	g.setUpper(upper)
 }
 
 // setOrder replaces the order and accounts for its memory.
 func (g *big) setOrder(o insertionOrder) {
-	g.arena.account((cap(o.upper) - cap(g.order.upper)) * int(unsafe.Sizeof(o.upper[0])))
+	g.setUpper(o.upper)
 	g.order = o
 }
 
-// remove takes an element with that hash out of the order.
-func (o *insertionOrder) remove(hash uint64) {
-	if i := slices.Index(o.upper, uint32(hash>>32)); i >= 0 {
-		o.upper = slices.Delete(o.upper, i, i+1)
+func (g *big) setUpper(upper []uint32) {
+	g.arena.account((cap(upper) - cap(g.order.upper)) * int(unsafe.Sizeof(upper[0])))
+	g.order.upper = upper
+}
+
+// leaveOrder takes an element that is about to be removed out of the order, and returns where it was.
+func (g *big) leaveOrder(hash uint64, name string) (index int) {
+	o := &g.order
+	switch {
+	case !o.kept:
+		return placeByHash
+	case o.integers:
+		return placeByValue
 	}
+	if g.typ == Set {
+		if _, ok := number.ParseInt(name); !ok {
+			o.others--
+		}
+	}
+	i := slices.Index(o.upper, uint32(hash>>32))
+	o.upper = slices.Delete(o.upper, i, i+1)
+	return i
 }
 
 // find is seek for entries that are not sorted: of one that is not there it returns the end.

@@ -198,6 +198,39 @@ func TestIntegersByValue(t *testing.T) {
 	}
 }
 
+// TestOrderWithoutNames: a set of integers that had something else when they were added keeps their order, whether it
+// is loaded again or not, and also once more integers come.
+func TestOrderWithoutNames(t *testing.T) {
+	const h = 7
+	for _, n := range []int{3, 100, 400} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := chance.Rand(t)
+			d := keydir.NewDirectory(keydir.Seed{1, 2})
+			f := d.NewCollection(h, keydir.Set, "key")
+			f.Put("name", 1)
+			want := []string{"7"}
+			for _, i := range r.Perm(n) {
+				want = append(want, strconv.Itoa(-i))
+			}
+			for _, name := range want {
+				f.Put(name, 1)
+			}
+			f.Delete("name")
+			loaded := reloaded(t, d, h, "key", 1<<20)
+			for range 3 {
+				check(t, d)
+				for _, f := range []keydir.Collection{f, loaded} {
+					if have := orderOf(f); !slices.Equal(have, want) {
+						t.Fatalf("order is %q, want %q", have, want)
+					}
+					f.Put(fmt.Sprint(len(want)), 1)
+				}
+				want = append(want, fmt.Sprint(len(want)))
+			}
+		})
+	}
+}
+
 // TestLoadRefusesTwice: in an order of their own, elements could be there twice.
 func TestLoadRefusesTwice(t *testing.T) {
 	for _, n := range []int{2, 50, 500} {

@@ -197,6 +197,9 @@ func (cs *collectionSet) promote(id uint32) *big {
 			}
 			hash := cur.entries.key(e)
 			at, _ := g.members.seek(hash, name)
+			if g.order.kept && !g.order.integers {
+				g.insertOrder(len(g.order.upper), hash, name)
+			}
 			g.insert(at, hash, name, cur.entries.loc(e), score)
 		}
 	}
@@ -254,9 +257,8 @@ func (cs *collectionSet) demote(id uint32, g *big) {
 	entries.retag(allHashes)
 }
 
-// insert inserts an element into the members at a position, into the order, and into the scores.
+// insert inserts an element into the members at a position, and into the scores. Its place in the order has been kept.
 func (g *big) insert(at position, hash uint64, name string, loc Loc, score uint64) {
-	g.keepOrder(hash, name)
 	g.members.insert(at, hash, name, loc, score)
 	if g.scores != nil {
 		at, _ = g.scores.seek(score, name)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/internal/number"
@@ -324,11 +325,16 @@ func (l *Loader) loadOrdered(g *big, dc *dumpedCollection) bool {
 	}
 	list := make([]hashed, 0, dc.n)
 	order := insertionOrder{kept: true, integers: dc.typ == Set, upper: make([]uint32, 0, dc.n)}
+	last := int64(math.MinInt64)
 	dc.elements(g.members.hash, func(hash uint64, e dumpedElem) {
 		list = append(list, hashed{hash, e})
 		order.upper = append(order.upper, uint32(hash>>32))
-		_, integer := number.ParseInt(e.name)
-		order.integers = order.integers && integer
+		value, integer := number.ParseInt(e.name)
+		if !integer && dc.typ == Set {
+			order.others++
+		}
+		order.integers = order.integers && integer && value >= last
+		last = value
 	})
 	if order.integers {
 		order.upper = nil
