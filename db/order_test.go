@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // TestOrderIsKeptOnDisk: a store that was merged and closed, several times, has its small hashes and sets in the order
-// in which it had them before.
+// in which it had them before. Its log alone has another one, which is no finding of a check.
 func TestOrderIsKeptOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	s, err := db.Open(dir, nil)
@@ -44,6 +46,13 @@ func TestOrderIsKeptOnDisk(t *testing.T) {
 		_, err := s.Merge(t.Context(), db.MergeOptions{All: true})
 		must(t, err)
 		must(t, s.Close())
+		fromLog, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true}))
+		must(t, err)
+		checked, err := fromLog.Check(t.Context(), func(f bitcask.Finding) { t.Error(f) })
+		if err != nil || !checked.Index {
+			t.Fatal(checked, err)
+		}
+		must(t, fromLog.Close())
 		s, err = db.Open(dir, nil)
 		must(t, err)
 		for _, n := range sizes {

@@ -47,6 +47,8 @@ type Dump struct {
 	OnLoc func(Loc)
 	// Counts are of the slots dumped so far: those that a Loader will make.
 	Counts Counts
+	// ByHash ignores the order that hashes and sets have of their own: the dump is the same for the same elements.
+	ByHash bool
 
 	reader *Loader // finds the locations of elements
 }
@@ -160,7 +162,7 @@ func (d *Dump) appendCollection(b []byte, h uint64, c Collection) []byte {
 	case s.typ() == Stream:
 		b = appendRunOf(b, streamRun(s.body()))
 	case s.typ().Named():
-		b, _, _ = appendElements(b, cursor{entries: s.entries(c.set.hash)}, len(b)+1<<30)
+		b, _ = (&pendingBig{}).appendSmall(b, c, d.ByHash && s.typ().hasOrder())
 	case n > 0:
 		n = s.span()
 		b = append(b, s.body()...)
@@ -225,7 +227,7 @@ func (d *Dump) appendBig(b []byte, limit int) []byte {
 	case p.typ == Stream:
 		b, n, more = p.appendEntries(b, c)
 	default:
-		b, n, more = p.appendMembers(b, c, limit)
+		b, n, more = p.appendMembers(b, c, limit, d.ByHash)
 	}
 	binary.LittleEndian.PutUint32(b[count:], countWord(p.typ, n))
 	d.seeElements(p.typ, n, b[from:])
@@ -235,14 +237,14 @@ func (d *Dump) appendBig(b []byte, limit int) []byte {
 	return b
 }
 
-// appendMembers appends elements in order of hash; all of them in their own order if that is kept.
-func (p *pendingBig) appendMembers(b []byte, c Collection, limit int) (_ []byte, n int, more bool) {
+// appendMembers appends elements in order of hash; all of them in their own order if that is kept and wanted.
+func (p *pendingBig) appendMembers(b []byte, c Collection, limit int, byHash bool) (_ []byte, n int, more bool) {
 	g := c.set.big(c.id)
 	if g == nil {
-		b, n = p.appendShrunk(b, c)
+		b, n = p.appendSmall(b, c, byHash)
 		return b, n, false
 	}
-	if g.order.kept && !p.begun {
+	if g.order.kept && !p.begun && !byHash {
 		var room orderedElems
 		g.inOrder(&room)
 		for _, place := range room.places[:g.members.n] {
@@ -265,17 +267,17 @@ func (p *pendingBig) appendMembers(b []byte, c Collection, limit int) (_ []byte,
 	return b, n, last != nil
 }
 
-// appendShrunk appends the elements that are left of a collection that has become small since it was pending.
-func (p *pendingBig) appendShrunk(b []byte, c Collection) (_ []byte, n int) {
+// appendSmall appends the elements of a small collection: those that are left of one that was big when it was begun.
+func (p *pendingBig) appendSmall(b []byte, c Collection, byHash bool) (_ []byte, n int) {
 	entries := c.set.small(c.id).entries(c.set.hash)
-	if !p.begun {
+	if !p.begun && !byHash {
 		b, n, _ = appendElements(b, cursor{entries: entries}, len(b)+1<<30)
 		return b, n
 	}
 	hash := c.HashOf(p.elem)
 	var room smallEntries
 	for _, e := range entries.byHash(&room) {
-		if name := entries.nameOf(e); cmp.Or(cmp.Compare(entries.key(e), hash), cmp.Compare(asString(name), p.elem)) > 0 {
+		if name := entries.nameOf(e); !p.begun || cmp.Or(cmp.Compare(entries.key(e), hash), cmp.Compare(asString(name), p.elem)) > 0 {
 			b = binary.AppendUvarint(b, uint64(len(name)))
 			b = append(b, entries.data[e.name:e.end]...)
 			n++
