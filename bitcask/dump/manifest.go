@@ -161,7 +161,7 @@ func (d *dumper) index() error {
 	if len(head) < indexfile.HeaderSize {
 		return d.damage(0, d.size, "too short for a header")
 	}
-	if format.OtherVersion(head, indexfile.Magic, indexfile.Version, indexfile.Version3) || format.OtherFlags(head, indexfile.Magic, 0) {
+	if format.OtherVersion(head, indexfile.Magic, indexfile.Versions...) || format.OtherFlags(head, indexfile.Magic, 0) {
 		return d.otherVersion(head)
 	}
 	store := [16]byte(head[16:])

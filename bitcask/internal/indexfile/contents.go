@@ -44,14 +44,19 @@ import (
 // complete up to its own sequence, or later: the log's records after that are replayed. Everything in the
 // sections was written before the mark (format.Mark). Live bytes are what all sections lead to in a segment, and
 // the counts of a section are those of its slots: so a store knows its figures before it has loaded any.
-// Version 3 has neither, so that all sections are loaded at Open.
+// Version 3 has neither, so that all sections are loaded at Open. In versions 3 and 4 the elements of hashes and sets are
+// always in order of hash.
 const (
 	TempName   = FileName + ".new"
 	Magic      = "STAVEIDX"
-	Version    = 4
+	Version    = 5
 	Version3   = 3 // of earlier builds
+	Version4   = 4 // of earlier builds
 	HeaderSize = 8 + 2 + 2 + 4 + 16 + 16 + 8 + 8 + 4 + 4
 )
+
+// Versions are those that are read.
+var Versions = []uint16{Version, Version4, Version3}
 
 // FileName is the name of the snapshot of the keydir in a store's directory.
 const FileName = "INDEX"
@@ -138,7 +143,7 @@ func ParseHeader(b []byte, store [16]byte, seed keydir.Seed) (h Header, ok bool)
 	h.Version = binary.LittleEndian.Uint16(b[8:])
 	h.Offset, h.Length = binary.LittleEndian.Uint64(b[48:]), binary.LittleEndian.Uint64(b[56:])
 	h.Sum = binary.LittleEndian.Uint32(b[64:])
-	return h, (h.Version == Version || h.Version == Version3) && slices.Equal(b, encodeHeader(h.Version, store, seed, h.Offset, h.Length, h.Sum))
+	return h, slices.Contains(Versions, h.Version) && slices.Equal(b, encodeHeader(h.Version, store, seed, h.Offset, h.Length, h.Sum))
 }
 
 func (c *Contents) Encode() []byte {

@@ -63,7 +63,7 @@ func (l *Reader) Contents() (*Contents, error) {
 	if _, err := l.file.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if format.OtherVersion(head, Magic, Version, Version3) || format.OtherFlags(head, Magic, 0) {
+	if format.OtherVersion(head, Magic, Versions...) || format.OtherFlags(head, Magic, 0) {
 		return nil, failure.ErrVersion
 	}
 	h, ok := ParseHeader(head, l.store, l.seed)
