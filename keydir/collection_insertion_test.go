@@ -18,13 +18,12 @@ import (
 type insertionOrder struct {
 	order    []string
 	ordered  bool // it has one
-	integers bool // it is that of their values
 	upper    map[uint32]string
 	collided bool
 }
 
 func newMembers(f keydir.Collection) *members {
-	order := insertionOrder{ordered: true, integers: f.Type() == keydir.Set, upper: map[uint32]string{}}
+	order := insertionOrder{ordered: true, upper: map[uint32]string{}}
 	return &members{f, map[string]element{}, order}
 }
 
@@ -43,14 +42,13 @@ func (m *members) add(name string) {
 	m.upper[upper] = name
 	value, isNumber := number(name)
 	place := len(m.order)
-	if isNumber && m.integers {
+	if isNumber && m.f.Type() == keydir.Set && m.ascend() {
 		place, _ = slices.BinarySearchFunc(m.order, value, func(name string, value int64) int {
 			have, _ := number(name)
 			return cmp.Compare(have, value)
 		})
 	}
 	m.order = slices.Insert(m.order, place, name)
-	m.integers = m.integers && isNumber
 }
 
 // ascend reports whether all elements are integers in ascending order.
@@ -77,9 +75,6 @@ func (m *members) follow() {
 			m.order = append(m.order, string(elem))
 			return true
 		})
-	}
-	if !m.f.Private() {
-		m.integers = m.f.Type() == keydir.Set && m.ascend()
 	}
 }
 

@@ -55,3 +55,24 @@ func TestObject(t *testing.T) {
 		t.Errorf("OBJECT HELP: %q", got)
 	}
 }
+
+// TestEncodingSaysTheOrder: integers that are not in order of their values, since something else was among them when
+// they came, are no intset.
+func TestEncodingSaysTheOrder(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	many := "SADD many"
+	for i := range 1000 {
+		many += fmt.Sprint(" ", i)
+	}
+	for _, step := range [][2]string{
+		{"SADD k x 3 1", ":3\r\n"}, {"SREM k x", ":1\r\n"}, {"SMEMBERS k", "*2\r\n$1\r\n3\r\n$1\r\n1\r\n"}, {"OBJECT ENCODING k", "$8\r\nlistpack\r\n"},
+		{"SADD k 2", ":1\r\n"}, {"SMEMBERS k", "*3\r\n$1\r\n3\r\n$1\r\n1\r\n$1\r\n2\r\n"},
+		{"SREM k 3", ":1\r\n"}, {"OBJECT ENCODING k", "$6\r\nintset\r\n"},
+		{"CONFIG SET set-max-intset-entries 2000", "+OK\r\n"},
+		{many, ":1000\r\n"}, {"OBJECT ENCODING many", "$6\r\nintset\r\n"},
+	} {
+		if got := ask(s, step[0]+"\r\n"); got != step[1] {
+			t.Fatalf("%s: %q, want %q", step[0], got, step[1])
+		}
+	}
+}

@@ -182,13 +182,17 @@ func packedEncoding(most, longest int64, large string, visit func(start func(int
 	return encoding, err
 }
 
-// setEncoding is intset for few integers, listpack for few short members, otherwise hashtable. It
-// reads no more members than it needs: a set beyond both limits ends at its first member.
+// orderedSet is the number of members up to which a set has them in an order.
+const orderedSet = 512
+
+// setEncoding is intset for few integers, which ascend where a set has an order, listpack for few short members,
+// otherwise hashtable. It reads no more members than it needs: a set beyond both limits ends at its first member.
 func setEncoding(e *Encodings, s db.Set) (string, error) {
-	n, integers, packed := 0, true, true
+	n, integers, packed, last := 0, true, true, int64(math.MinInt64)
 	err := s.Visit(func(size int) { n = size }, func(member []byte) bool {
-		_, isInt := number.ParseInt(member)
-		integers = integers && isInt && int64(n) <= e.SetIntegers.Load()
+		value, isInt := number.ParseInt(member)
+		integers = integers && isInt && int64(n) <= e.SetIntegers.Load() && (value >= last || n > orderedSet)
+		last = value
 		packed = packed && int64(len(member)) <= e.SetValue.Load() && int64(n) <= e.SetEntries.Load()
 		return integers || packed
 	})
