@@ -3,21 +3,48 @@ package structures
 import (
 	"unsafe"
 
+	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/keydir"
 )
 
 // DefaultScanCount is how many elements a scan visits by default.
 const DefaultScanCount = 10
 
-// SmallScan is the number of elements up to which a collection is scanned whole
-// by one call, as Redis does with those it keeps in one block.
-const SmallScan = 128
+// A collection is scanned whole by one call if Redis, by default, would keep it in one block, a listpack or an intset:
+// anything of up to SmallScan elements, a hash of short fields or a set of integers of up to PackedScan.
+const (
+	SmallScan  = 128
+	PackedScan = 512
+	packedElem = 64 // most bytes of a name, and of a value
+)
+
+// scannedWhole reports whether one call of scan visits all of a collection.
+func scannedWhole(f keydir.Collection) bool {
+	n, typ := f.Len(), f.Type()
+	if n <= SmallScan || n > PackedScan || typ != keydir.Hash && typ != keydir.Set {
+		return n <= SmallScan
+	}
+	longest := 2*packedElem + len(f.Key()) + recordOverhead
+	packed := true
+	f.Each(func(elem []byte, loc keydir.Loc) bool {
+		if typ == keydir.Set {
+			_, packed = number.ParseInt(elem)
+		} else {
+			packed = len(elem) <= packedElem && int(loc.Size()) <= longest
+		}
+		return packed
+	})
+	return packed
+}
+
+// recordOverhead is what the record of a field takes at most besides key, field and value, if these are short.
+const recordOverhead = 32
 
 // ScanOptions narrow a scan.
 type ScanOptions struct {
 	// Match is a glob pattern that elements must match. Default: all elements.
 	Match string
-	// Count is how many elements one call visits. Default: 10.
+	// Count is how many elements one call visits, if it does not visit all. Default: 10.
 	Count int
 	// NoValues leaves the values of a hash's fields unread.
 	NoValues bool
@@ -39,7 +66,7 @@ func HashOf(cursor uint64) (hash uint64, ok bool) {
 // scan visits elements from the cursor on and returns the cursor after them, 0 at the end. The
 // cursor is the beginning of a hash: the elements are in the order of theirs, so it stays valid whatever is added or
 // removed in between, and no state is kept. Elements with equal cursors come together, for they cannot be told apart.
-// One call visits all that are left of a small collection, in the collection's own order.
+// One call visits all that are left of a small collection (scannedWhole), in the collection's own order.
 func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
 	from, ok := HashOf(cursor)
 	if !f.Valid() || !ok {
@@ -55,7 +82,7 @@ func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(e
 		}
 		return err == nil
 	}
-	if f.Len() <= SmallScan {
+	if scannedWhole(f) {
 		f.Each(func(elem []byte, loc keydir.Loc) bool {
 			return from > 0 && f.HashOf(text(elem)) < from || step(elem, loc)
 		})
