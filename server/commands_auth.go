@@ -11,12 +11,8 @@ import (
 
 // authCommands may be sent before authentication.
 var authCommands = command.InGroup(command.GroupConnection, []*command.Command{
-	{Name: "auth", Arity: -2, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Since: "1.0.0",
-		Complexity: "O(n), n being the number of the user's passwords", Summary: "Authenticates this connection.",
-		Syntax: "[username] password", Run: onSession(authCommand)},
-	{Name: "hello", Arity: -1, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Since: "6.0.0",
-		Complexity: "O(1)", Summary: "Chooses the protocol version and describes the server.",
-		Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Run: onSession(helloCommand)},
+	{Name: "auth", Arity: -2, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(authCommand)},
+	{Name: "hello", Arity: -1, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(helloCommand)},
 })
 
 // credentials are the name and the password of AUTH or HELLO; ok is false if the request has none, or is wrong.

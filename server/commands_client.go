@@ -15,35 +15,24 @@ import (
 // clientCommands read and change what CLIENT LIST shows. Other sessions may be at work at the same
 // time: see type client.
 var clientCommands = []*command.Command{
-	{Name: "client|id", Arity: 2, Flags: command.OfSession, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Returns the number of this connection.",
-		Run:     onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil })},
-	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Since: "2.6.9", Complexity: "O(1)",
-		Summary: "Returns the name of this connection.", Run: onSession(clientGetName)},
-	{Name: "client|setname", Arity: 3, Flags: command.OfSession, Since: "2.6.9", Complexity: "O(1)", Summary: "Names this connection.",
-		Syntax: "connection-name",
-		Run: onSession(func(s *Session, c *command.Call) error {
+	{Name: "client|id", Arity: 2, Flags: command.OfSession,
+		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil })},
+	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetName)},
+	{
+		Name: "client|setname", Arity: 3, Flags: command.OfSession, Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Done(s.setName(c.Arg(2)))
-		})},
-	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Records the library that this connection uses.", Syntax: "<LIB-NAME libname | LIB-VER libver>",
-		Run: onSession(clientSetInfo)},
-	{Name: "client|info", Arity: 2, Flags: command.OfSession, Since: "6.2.0", Complexity: "O(1)", Summary: "Describes this connection.",
-		Run: onSession(clientInfo)},
-	{Name: "client|list", Arity: -2, Flags: command.OfOperator, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
-		Summary: "Describes all connections.", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
-		Run: onSession(clientList)},
-	command.HelpRow("client", "5.0.0"),
+		}),
+	},
+	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
+	{Name: "client|info", Arity: 2, Flags: command.OfSession, Run: onSession(clientInfo)},
+	{Name: "client|list", Arity: -2, Flags: command.OfOperator, Run: onSession(clientList)},
+	command.HelpRow("client"),
 }
 
 // clientControlCommands end connections and waits of others.
 var clientControlCommands = []*command.Command{
-	{Name: "client|kill", Arity: -3, Flags: command.OfOperator, Since: "2.4.0", Complexity: "O(n), n being the number of connections",
-		Summary: "Closes the connections that ID, TYPE, USER, ADDR, LADDR, SKIPME and MAXAGE select, or that of an address.",
-		Syntax:  "filter [value ...]", Run: onSession(clientKill)},
-	{Name: "client|unblock", Arity: -3, Flags: command.OfOperator, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Ends the wait of a connection that a blocking command holds up.", Syntax: "client-id [TIMEOUT | ERROR]",
-		Run: onSession(clientUnblock)},
+	{Name: "client|kill", Arity: -3, Flags: command.OfOperator, Run: onSession(clientKill)},
+	{Name: "client|unblock", Arity: -3, Flags: command.OfOperator, Run: onSession(clientUnblock)},
 }
 
 // clientGetName is CLIENT GETNAME: null without a name.

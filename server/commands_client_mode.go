@@ -9,19 +9,13 @@ import (
 // clientModeCommands change how connections are served: whether they get replies, whether they wait,
 // whether they are closed first when memory is short.
 var clientModeCommands = []*command.Command{
-	{Name: "client|reply", Arity: 3, Flags: command.OfSession, Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Chooses whether this connection gets replies; SKIP drops the next one.", Syntax: "<ON | OFF | SKIP>", Run: onSession(clientReply)},
-	{Name: "client|pause", Arity: -3, Flags: command.OfOperator, Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Makes the commands of all connections wait for some time, or only those that may write.", Syntax: "timeout [WRITE | ALL]",
-		Run: onSession(clientPause)},
-	{Name: "client|unpause", Arity: 2, Flags: command.OfOperator, Since: "6.2.0", Complexity: "O(n), n being the number of connections",
-		Summary: "Ends what CLIENT PAUSE has begun.",
-		Run:     onSession(func(s *Session, c *command.Call) error { s.server.endPause(); return c.OK() })},
-	{Name: "client|no-evict", Arity: 3, Flags: command.OfOperator, Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Keeps this connection when the buffers of all are too large; see maxmemory-clients.", Syntax: "<ON | OFF>",
+	{Name: "client|reply", Arity: 3, Flags: command.OfSession, Run: onSession(clientReply)},
+	{Name: "client|pause", Arity: -3, Flags: command.OfOperator, Run: onSession(clientPause)},
+	{Name: "client|unpause", Arity: 2, Flags: command.OfOperator,
+		Run: onSession(func(s *Session, c *command.Call) error { s.server.endPause(); return c.OK() })},
+	{Name: "client|no-evict", Arity: 3, Flags: command.OfOperator,
 		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noEvict.Store) })},
-	{Name: "client|no-touch", Arity: 3, Flags: command.OfSession, Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Is accepted: commands change no access times, which are not kept.", Syntax: "<ON | OFF>",
+	{Name: "client|no-touch", Arity: 3, Flags: command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noTouch.Store) })},
 }
 

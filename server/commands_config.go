@@ -13,19 +13,13 @@ import (
 // CONFIG GET, SET and REWRITE work on the table of settings (config_table.go).
 
 var configCommand = &command.Command{
-	Name: "config", Arity: -2, Group: command.GroupServer, Since: "2.0.0", Complexity: "Depends on the subcommand",
-	Summary: "A container for commands about settings.",
+	Name: "config", Arity: -2, Group: command.GroupServer,
 	Subcommands: []*command.Command{
-		{Name: "config|get", Arity: -3, Flags: command.OfOperator, Since: "2.0.0", Complexity: "O(n), n being the number of settings",
-			Summary: "Returns the settings that match patterns.", Syntax: "parameter [parameter ...]", Run: onSession(configGet)},
-		{Name: "config|set", Arity: -4, Flags: command.OfOperator, Since: "2.0.0", Complexity: "O(n), n being the number of settings",
-			Summary: "Changes settings that may be changed while the server runs, all or none.", Syntax: "parameter value [parameter value ...]",
-			Run: onSession(configSet)},
-		{Name: "config|rewrite", Arity: 2, Flags: command.OfOperator, Since: "2.8.0", Complexity: "O(n), n being the size of the file",
-			Summary: "Writes the settings into the file that the server was started with.", Run: onSession(configRewrite)},
-		{Name: "config|resetstat", Arity: 2, Flags: command.OfOperator, Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Sets the counters of INFO to zero.", Run: onSession(configResetStat)},
-		command.HelpRow("config", "5.0.0"),
+		{Name: "config|get", Arity: -3, Flags: command.OfOperator, Run: onSession(configGet)},
+		{Name: "config|set", Arity: -4, Flags: command.OfOperator, Run: onSession(configSet)},
+		{Name: "config|rewrite", Arity: 2, Flags: command.OfOperator, Run: onSession(configRewrite)},
+		{Name: "config|resetstat", Arity: 2, Flags: command.OfOperator, Run: onSession(configResetStat)},
+		command.HelpRow("config"),
 	},
 }
 

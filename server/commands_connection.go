@@ -12,33 +12,28 @@ import (
 
 // connectionCommands concern the connection they come from.
 var connectionCommands = command.InGroup(command.GroupConnection, []*command.Command{
-	{Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replies PONG, or the message.", Syntax: "[message]", Run: onSession(pingCommand)},
-	{Name: "echo", Arity: 2, Flags: command.AnyState | command.Fast, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Replies the message.", Syntax: "message", Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil }},
-	{Name: "select", Arity: 2, Flags: command.AnyState | command.Fast, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Changes the database of this connection.", Syntax: "index", Run: onSession(selectCommand)},
+	{Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Run: onSession(pingCommand)},
+	{Name: "echo", Arity: 2, Flags: command.AnyState | command.Fast, Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil }},
+	{Name: "select", Arity: 2, Flags: command.AnyState | command.Fast, Run: onSession(selectCommand)},
 	{
-		Name: "quit", Arity: -1, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
-		Since: "1.0.0", Complexity: "O(1)", Summary: "Closes this connection, once its replies are sent.",
+		Name: "quit", Arity: -1,
+		Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
 		// Who reads the reply finds the session gone: a message that others publish then does not
 		// count it any more.
 		Run: onSession(func(s *Session, c *command.Call) error { s.Close(); return c.OK() }),
 	},
 	{Name: "reset", Arity: 1,
 		Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
-		Since: "6.2.0", Complexity: "O(1)", Summary: "Puts this connection back into the state of a new one.",
-		Run: onSession(resetCommand)},
-	{
-		Name: "client", Arity: -2, Since: "2.4.0", Complexity: "Depends on the subcommand",
-		Summary: "A container for commands about connections.", Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands),
-	},
+		Run:   onSession(resetCommand)},
+	{Name: "client", Arity: -2, Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands)},
 	// A browser that is tricked into talking to this port starts with one of these lines: the
 	// connection ends before it can smuggle a command in after them. Requests of other methods are taken for POST.
-	{Name: "post", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
-	{Name: "host:", Arity: -1, Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed, Since: "3.2.7",
-		Complexity: "O(1)", Summary: "Closes the connection: its client speaks HTTP.", Run: onSession(foreignProtocol)},
+	{Name: "post", Arity: -1,
+		Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed,
+		Run:   onSession(foreignProtocol)},
+	{Name: "host:", Arity: -1,
+		Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed,
+		Run:   onSession(foreignProtocol)},
 })
 
 // pingCommand is PING. To a subscriber in RESP2 it replies in the form of a message, for only those

@@ -13,25 +13,19 @@ import (
 // transactionCommands begin and end transactions. Their flag RunsInsideMulti keeps them out of the
 // queue.
 var transactionCommands = command.InGroup(command.GroupTransactions, []*command.Command{
-	{Name: "multi", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti, Since: "1.2.0",
-		Complexity: "O(1)", Run: onSession(multiCommand), Summary: "Starts a transaction: commands are queued until EXEC."},
-	{Name: "exec", Arity: 1, Flags: command.OfSession | command.SkipSlowlog | command.RunsInsideMulti, Since: "1.2.0",
-		Complexity: "The sum of the queued commands", Run: onSession(execCommand),
-		Summary: "Runs the queued commands as one atomic commit and returns their replies."},
-	{Name: "discard", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti, Since: "2.0.0",
-		Complexity: "O(n), n being the number of queued commands", Run: onSession(discardCommand),
-		Summary: "Drops the queued commands and ends the transaction."},
+	{Name: "multi", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
+		Run: onSession(multiCommand)},
+	{Name: "exec", Arity: 1, Flags: command.OfSession | command.SkipSlowlog | command.RunsInsideMulti, Run: onSession(execCommand)},
+	{Name: "discard", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
+		Run: onSession(discardCommand)},
 })
 
 // watchCommands make the next EXEC depend on keys. UNWATCH within MULTI is queued, as in Redis:
 // there it has no effect.
 var watchCommands = []*command.Command{
 	{Name: "watch", Arity: -2, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
-		Group: command.GroupTransactions, Keys: command.ManyKeys("RO"), Since: "2.2.0", Complexity: "O(1) a key",
-		Run: onSession(watchCommand), Summary: "Makes the next EXEC depend on that none of the keys has changed.",
-		Syntax: "key [key ...]"},
+		Group: command.GroupTransactions, Keys: command.ManyKeys("RO"), Run: onSession(watchCommand)},
 	{Name: "unwatch", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy, Group: command.GroupTransactions,
-		Since: "2.2.0", Complexity: "O(n), n being the number of watched keys", Summary: "Forgets all watched keys.",
 		Run: onSession(func(s *Session, c *command.Call) error { s.unwatch(); return c.OK() })},
 }
 

@@ -10,22 +10,13 @@ import (
 // durable, BGREWRITEAOF merges. Nothing of them is needed for data to be kept.
 
 var persistenceCommands = command.InGroup(command.GroupServer, []*command.Command{
-	{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti, Since: "1.0.0",
-		Complexity: "O(n), n being the bytes that are not on disk yet", Summary: "Makes all writes so far durable, and replies after that.",
+	{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti,
 		Run: onSession(func(s *Session, c *command.Call) error { return c.Done(s.server.save()) })},
-	{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "1.0.0",
-		Complexity: "O(n), n being the bytes that are not on disk yet",
-		Summary:    "The same as SAVE with another reply; within EXEC it follows the commit.", Syntax: "[SCHEDULE]", Run: onSession(bgsaveCommand)},
-	{Name: "lastsave", Arity: 1, Flags: command.AnyState | command.Fast | command.Dangerous | command.AdminCategory, Since: "1.0.0",
-		Complexity: "O(1)", Summary: "Returns the moment of the last SAVE or BGSAVE, or of the start, in Unix seconds.",
+	{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Run: onSession(bgsaveCommand)},
+	{Name: "lastsave", Arity: 1, Flags: command.AnyState | command.Fast | command.Dangerous | command.AdminCategory,
 		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.server.counters.Saves.At.Load()); return nil })},
-	{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Since: "1.0.0",
-		Complexity: "O(1); the merge is O(n), n being the size of the segments that it picks",
-		Summary:    "Starts a merge in the background of the segments that the merge policy picks.", Run: bgrewriteaofCommand},
-	{Name: "shutdown", Arity: -1, Flags: command.OfOperator | command.NoMulti | command.AllowBusy, Since: "1.0.0",
-		Complexity: "O(n), n being the bytes that are not on disk yet",
-		Summary:    "Makes all writes durable and ends the server. NOSAVE leaves the first to the end, FORCE goes on though it fails.",
-		Syntax:     "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Run: onSession(shutdownCommand)},
+	{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript | command.NoAsyncLoading, Run: bgrewriteaofCommand},
+	{Name: "shutdown", Arity: -1, Flags: command.OfOperator | command.NoMulti | command.AllowBusy, Run: onSession(shutdownCommand)},
 })
 
 // bgsaveCommand is BGSAVE. A sync takes milliseconds, so it runs before the reply. Within EXEC the commit is

@@ -11,13 +11,9 @@ import (
 // would make it a replica is refused.
 
 var replicationCommands = []*command.Command{
-	{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Waits for replicas, of which there are none: returns 0 when the time is over, at once if 0 are enough.",
-		Syntax:  "numreplicas timeout", Run: onSession(waitCommand)},
-	{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Group: command.GroupGeneric, Since: "7.2.0",
-		Complexity: "O(n), n being the bytes that are not on disk yet",
-		Summary:    "Makes all writes so far durable on this server, and waits for replicas, of which there are none.",
-		Syntax:     "numlocal numreplicas timeout", Run: onSession(waitaofCommand)},
+	{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Run: onSession(waitCommand)},
+	{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Group: command.GroupGeneric,
+		Run: onSession(waitaofCommand)},
 }
 
 // parseMilliseconds returns argument i as a time-out, 0 for no end.

@@ -30,18 +30,12 @@ func scriptKeys(use string) []command.Keys {
 
 // scriptCommands run scripts and functions.
 var scriptCommands = command.InGroup(command.GroupScripting, []*command.Command{
-	{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "2.6.0", Complexity: evalCost,
-		Summary: "Runs a Lua script as one atomic commit.", Syntax: evalSyntax, Run: onScript(evalCommand)},
-	{Name: "eval_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: evalCost,
-		Summary: "Runs a Lua script that writes nothing.", Syntax: evalSyntax, Run: onScript(evalCommand)},
-	{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "2.6.0", Complexity: evalCost,
-		Summary: "Runs a Lua script that the server knows, as one atomic commit.", Syntax: shaSyntax, Run: onScript(evalshaCommand)},
-	{Name: "evalsha_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: evalCost,
-		Summary: "Runs a Lua script that the server knows and that writes nothing.", Syntax: shaSyntax, Run: onScript(evalshaCommand)},
-	{Name: "fcall", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Since: "7.0.0", Complexity: functionCost,
-		Summary: "Calls a function of a library as one atomic commit.", Syntax: functionSyntax, Run: onScript(fcallCommand)},
-	{Name: "fcall_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Since: "7.0.0", Complexity: functionCost,
-		Summary: "Calls a function that writes nothing.", Syntax: functionSyntax, Run: onScript(fcallCommand)},
+	{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(evalCommand)},
+	{Name: "eval_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(evalCommand)},
+	{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(evalshaCommand)},
+	{Name: "evalsha_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(evalshaCommand)},
+	{Name: "fcall", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(fcallCommand)},
+	{Name: "fcall_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(fcallCommand)},
 })
 
 // scriptSession is what SCRIPT and FUNCTION work with.

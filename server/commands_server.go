@@ -37,8 +37,7 @@ func debugHost(c *command.Call) debug.Host {
 }
 
 var lolwutCommand = &command.Command{
-	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
-	Summary: "Draws a barrel, and says which version this is.", Syntax: "[VERSION version]", Run: onSession(lolwut),
+	Name: "lolwut", Arity: -1, Flags: command.ReadOnly | command.Fast, Group: command.GroupServer, Run: onSession(lolwut),
 }
 
 const barrel = `   ________
@@ -64,9 +63,7 @@ func lolwut(s *Session, c *command.Call) error {
 // serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
-	{Name: "info", Arity: -1, Flags: command.AnyState | command.Dangerous, Group: command.GroupServer, Since: "1.0.0",
-		Complexity: "O(1)", Summary: "Describes the server and counts what it did.", Syntax: "[section [section ...]]",
-		Run: onSession(infoCommand)},
+	{Name: "info", Arity: -1, Flags: command.AnyState | command.Dangerous, Group: command.GroupServer, Run: onSession(infoCommand)},
 }
 
 // infoCommand is INFO. The counts of this session are flushed before, so that they are in it.
@@ -78,8 +75,7 @@ func infoCommand(s *Session, c *command.Call) error {
 }
 
 var monitorCommand = &command.Command{
-	Name: "monitor", Arity: 1, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Shows each command that the server executes, until the connection ends or is reset.", Run: onSession(monitorRun),
+	Name: "monitor", Arity: 1, Flags: command.OfOperator, Group: command.GroupServer, Run: onSession(monitorRun),
 }
 
 // monitorRun is MONITOR. From now on the session gets a line for each command of any session. The

@@ -7,17 +7,10 @@ import (
 
 // trackingCommands are about client-side caching.
 var trackingCommands = []*command.Command{
-	{Name: "client|tracking", Arity: -3, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(n), n being the number of prefixes",
-		Summary: "Chooses whether this connection, or another, gets a message when what this one has read changes.",
-		Syntax:  "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-		Run:     onSession(clientTracking)},
-	{Name: "client|caching", Arity: 3, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Chooses whether the keys of the next command are tracked, in the modes OPTIN and OPTOUT.", Syntax: "<YES | NO>",
-		Run: onSession(clientCaching)},
-	{Name: "client|trackinginfo", Arity: 2, Flags: command.OfSession, Since: "6.2.0", Complexity: "O(n), n being the number of prefixes",
-		Summary: "Shows what CLIENT TRACKING has chosen.", Run: onSession(clientTrackingInfo)},
-	{Name: "client|getredir", Arity: 2, Flags: command.OfSession, Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Returns the client that gets the messages of this one: 0 if that is itself, -1 if nothing is tracked.", Run: onSession(clientGetRedir)},
+	{Name: "client|tracking", Arity: -3, Flags: command.OfSession, Run: onSession(clientTracking)},
+	{Name: "client|caching", Arity: 3, Flags: command.OfSession, Run: onSession(clientCaching)},
+	{Name: "client|trackinginfo", Arity: 2, Flags: command.OfSession, Run: onSession(clientTrackingInfo)},
+	{Name: "client|getredir", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetRedir)},
 }
 
 // The refusals of CLIENT CACHING, in Redis's words.

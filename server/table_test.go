@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,29 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	if server.Lookup("nope") != nil || server.Lookup("client|nope") != nil {
 		t.Error("Lookup finds what is not there")
+	}
+}
+
+// TestEachEntryIsOfACommand: the documentation describes no command that does not exist.
+func TestEachEntryIsOfACommand(t *testing.T) {
+	files, err := filepath.Glob("command/docs/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of documentation, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for entry := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+			name := strings.Fields(entry)[0]
+			c := server.Lookup(name)
+			if c == nil || c.Name != name {
+				t.Errorf("%s: %s: no such command", file, name)
+			} else if want := string(c.Group) + ".txt"; filepath.Base(file) != want {
+				t.Errorf("%s: %s belongs into %s", file, name, want)
+			}
+		}
 	}
 }
 

@@ -13,35 +13,18 @@ import (
 // the first byte. They go up to 2^32-1, the last bit of 512 MiB: SETBIT of that bit writes one
 // chunk, not 512 MiB, and reads of the gap give zeros.
 
-const (
-	bitmapRead   = "O(n), n being the length of the range"
-	bitCost      = "O(1), or O(n), n being the length of a string up to 1 MiB that has not been edited"
-	bitfieldCost = "O(n), n being the number of operations, or the length of a string up to 1 MiB that has not been edited"
-	stringEdit   = "O(n), n being the length of the new part, or that of a string up to 1 MiB that has not been edited"
-)
-
 // bitmapCommands work on the bits of a string. Bit 0 is the highest of byte 0, as in Redis, and a
 // key that does not exist is a string of zeros.
 var bitmapCommands = InGroup(GroupBitmap, []*Command{
-	{Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.2.0", Complexity: bitCost,
-		Summary: "Returns a bit of the string at a key.", Syntax: "key offset", Run: getbitCommand},
-	{Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW access update"), Since: "2.2.0", Complexity: bitCost,
-		Summary: "Changes a bit of the string at a key and returns what it was.", Syntax: "key offset value", Run: setbitCommand},
-	{Name: "bitcount", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.6.0", Complexity: bitmapRead,
-		Summary: "Counts the bits that are set in a string.", Syntax: "key [start end [BYTE | BIT]]", Run: bitcountCommand},
-	{Name: "bitpos", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.7", Complexity: bitmapRead,
-		Summary: "Finds the first bit of a string that is set, or clear.", Syntax: "key bit [start [end [BYTE | BIT]]]",
-		Run: bitposCommand},
+	{Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: getbitCommand},
+	{Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW access update"), Run: setbitCommand},
+	{Name: "bitcount", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Run: bitcountCommand},
+	{Name: "bitpos", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Run: bitposCommand},
 	{Name: "bitop", Arity: -4, Flags: Write | DenyOOM,
-		Keys: []Keys{{Use: "OW update", First: 2, Step: 1}, {Use: "RO access", First: 3, Last: -1, Step: 1}}, Since: "2.6.0",
-		Complexity: "O(n), n being the length of all strings", Summary: "Combines strings bit by bit into another one.",
-		Syntax: "<AND | OR | XOR | NOT> destkey key [key ...]", Run: bitopCommand},
-	{Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Keys: oneKeyVaried(bitfieldUse), Since: "3.2.0",
-		Complexity: bitfieldCost, Summary: "Reads and changes integers of any width within a string.",
-		Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]",
-		Run:    func(c *Call) error { return bitfield(c, false) }},
-	{Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "6.0.0", Complexity: bitfieldCost,
-		Summary: "Reads integers of any width within a string.", Syntax: "key [GET encoding offset [GET encoding offset ...]]",
+		Keys: []Keys{{Use: "OW update", First: 2, Step: 1}, {Use: "RO access", First: 3, Last: -1, Step: 1}}, Run: bitopCommand},
+	{Name: "bitfield", Arity: -2, Flags: Write | DenyOOM, Keys: oneKeyVaried(bitfieldUse),
+		Run: func(c *Call) error { return bitfield(c, false) }},
+	{Name: "bitfield_ro", Arity: -2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return bitfield(c, true) }},
 })
 

@@ -107,8 +107,8 @@ func (c *Call) now() int64 {
 }
 
 // HelpRow is the subcommand HELP of a container.
-func HelpRow(container, since string) *Command {
-	return &Command{Name: container + "|help", Arity: 2, Flags: AnyState, Since: since, Complexity: "O(1)", Summary: "Lists the subcommands.", Run: Help}
+func HelpRow(container string) *Command {
+	return &Command{Name: container + "|help", Arity: 2, Flags: AnyState, Run: Help}
 }
 
 // Help lists the subcommands of a container, from the table.

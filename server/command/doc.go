@@ -3,8 +3,9 @@
 //
 // # What it is
 //
-// A [Command] is a row: name, number of arguments, flags, positions of the keys, group, and the
-// texts that COMMAND DOCS, HELP and docs/COMMANDS.md show. A [Table] finds rows by name. The rows
+// A [Command] is a row: name, number of arguments, flags, positions of the keys, group, handler. The
+// texts that COMMAND DOCS, HELP and docs/COMMANDS.md show are in docs, a file for each of Redis's
+// groups (documentation.go). A [Table] finds rows by name and gives them their texts. The rows
 // and handlers of a group of Redis's commands stand in one file, named by the noun that packages
 // structures and db use too: string.go, hash_expire.go, sortedset_range.go.
 //

@@ -15,13 +15,9 @@ import (
 // dumpCommands carry a value in Redis's own serialization (package internal/rdb), in both
 // directions.
 var dumpCommands = []*Command{
-	{Name: "dump", Arity: 2, Flags: ReadOnly, Group: GroupGeneric, Keys: OneKey("RO access"), Since: "2.6.0",
-		Complexity: "O(n), n being the size of the value",
-		Summary:    "Returns what a key holds in a form that RESTORE reads, also Redis's.", Syntax: "key",
+	{Name: "dump", Arity: 2, Flags: ReadOnly, Group: GroupGeneric, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return c.bulk(c.Tx.Key(c.Key(1)).Dump()) }},
-	{Name: "restore", Arity: -4, Flags: Write | DenyOOM | Dangerous, Group: GroupGeneric, Keys: OneKey("OW update"), Since: "2.6.0",
-		Complexity: "O(n), n being the size of the value", Summary: "Makes a key hold what DUMP returned, here or by Redis.",
-		Syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", Run: restoreCommand},
+	{Name: "restore", Arity: -4, Flags: Write | DenyOOM | Dangerous, Group: GroupGeneric, Keys: OneKey("OW update"), Run: restoreCommand},
 }
 
 const (

@@ -15,50 +15,26 @@ import (
 // metres within the code; the argument's unit is a factor that is applied when a number is read and
 // when one is written.
 
-const (
-	geoSearchCost = "O(log n + m), n being the size of the sorted set and m the number of members near the shape"
-	geoUnits      = "<M | KM | FT | MI>"
-	geoWords      = "[WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]"
-	geoShape      = "<FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius " + geoUnits + " | BYBOX width height " + geoUnits + ">"
-	geoStore      = " [STORE storekey | STOREDIST storedistkey]"
-)
-
 // geoCommands work on sorted sets whose scores are positions: 26 bits of longitude and 26 of
 // latitude, interleaved. So ZRANGE, ZREM and the like work on them too, and positions come back
 // rounded to a cell of 0.6 m or less.
 var geoCommands = InGroup(GroupGeo, []*Command{
-	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM | quick, Keys: OneKey("RW update"), Since: "3.2.0", Complexity: "O(log n) a member",
-		Summary: "Adds members with their places, or gives them other places.",
-		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Run: geoaddCommand},
-	{Name: "geopos", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the places of members.", Syntax: "key [member [member ...]]", Run: geoposCommand},
-	{Name: "geohash", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1) a member",
-		Summary: "Returns the geohashes of members.", Syntax: "key [member [member ...]]", Run: geohashCommand},
-	{Name: "geodist", Arity: -4, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Returns the distance between two members.", Syntax: "key member1 member2 [M | KM | FT | MI]", Run: geodistCommand},
-	{Name: "geosearch", Arity: -7, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: geoSearchCost,
-		Summary: "Returns the members within a circle or a box.", Syntax: "key " + geoShape + " " + geoWords,
+	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM | quick, Keys: OneKey("RW update"), Run: geoaddCommand},
+	{Name: "geopos", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geoposCommand},
+	{Name: "geohash", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geohashCommand},
+	{Name: "geodist", Arity: -4, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geodistCommand},
+	{Name: "geosearch", Arity: -7, Flags: ReadOnly, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) }},
 	{Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}),
-		Since: "6.2.0", Complexity: geoSearchCost,
-		Summary: "Stores the members within a circle or a box and returns how many they are.",
-		Syntax:  "destination source " + geoShape + " [COUNT count [ANY]] [ASC | DESC] [STOREDIST]",
-		Run:     func(c *Call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) }},
-	{Name: "georadius", Arity: -6, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(6), Since: "3.2.0",
-		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle.",
-		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords + geoStore,
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) }},
-	{Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.10", Complexity: geoSearchCost,
-		Summary: "Returns the members within a circle.", Syntax: "key longitude latitude radius " + geoUnits + " " + geoWords,
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 2, at: 3, search: true, store: 1}) }},
+	{Name: "georadius", Arity: -6, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(6),
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6, mayStore: true}) }},
+	{Name: "georadius_ro", Arity: -6, Flags: ReadOnly, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 6}) }},
-	{Name: "georadiusbymember", Arity: -5, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(5), Since: "3.2.0",
-		Complexity: geoSearchCost, Summary: "Returns or stores the members within a circle around a member.",
-		Syntax: "key member radius " + geoUnits + " " + geoWords + geoStore,
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) }},
-	{Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "3.2.10",
-		Complexity: geoSearchCost, Summary: "Returns the members within a circle around a member.",
-		Syntax: "key member radius " + geoUnits + " " + geoWords,
-		Run:    func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) }},
+	{Name: "georadiusbymember", Arity: -5, Flags: Write | DenyOOM | MovableKeys, Keys: radiusKeys(5),
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true, mayStore: true}) }},
+	{Name: "georadiusbymember_ro", Arity: -5, Flags: ReadOnly, Keys: OneKey("RO access"),
+		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 5, byMember: true}) }},
 })
 
 // radiusKeys are the keys of GEORADIUS and its like, whose options start at argument i.

@@ -12,48 +12,30 @@ import "github.com/stavedb/stave/db"
 // hashCommands work on the fields of a hash. A hash without fields does not exist. Fields whose
 // time has come are not seen.
 var hashCommands = InGroup(GroupHash, []*Command{
-	{Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "2.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Sets fields of a hash and returns how many are new.",
-		Syntax: "key field value [field value ...]", Run: hsetCommand},
-	{Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "2.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "HSET with another reply.",
-		Syntax: "key field value [field value ...]", Run: hmsetCommand},
-	{Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Sets a field of a hash unless it exists.", Syntax: "key field value",
+	{Name: "hset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Run: hsetCommand},
+	{Name: "hmset", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Run: hmsetCommand},
+	{Name: "hsetnx", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"),
 		Run: func(c *Call) error {
 			_, err := c.Tx.Hash(c.Key(1)).Put(c.Key(2), c.Arg(3), db.IfAbsent)
 			return c.written(err)
 		}},
-	{Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Returns the value of a field of a hash.", Syntax: "key field", Run: hgetCommand},
-	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "2.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Returns the values of several fields of a hash.",
-		Syntax: "key field [field ...]", Run: hmgetCommand},
-	{Name: "hgetall", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
-		Complexity: "O(n), n being the size of the hash", Summary: "Returns all fields of a hash with their values.", Syntax: "key",
-		Run: hgetallCommand},
-	{Name: "hkeys", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
-		Complexity: "O(n), n being the size of the hash", Summary: "Returns the names of all fields of a hash.", Syntax: "key",
+	{Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: hgetCommand},
+	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: hmgetCommand},
+	{Name: "hgetall", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Run: hgetallCommand},
+	{Name: "hkeys", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, c.eachBulk) }},
-	{Name: "hvals", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Since: "2.0.0",
-		Complexity: "O(n), n being the size of the hash", Summary: "Returns the values of all fields of a hash.", Syntax: "key",
+	{Name: "hvals", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"),
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool { return c.eachBulk(value) })
 		}},
-	{Name: "hdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Since: "2.0.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Deletes fields of a hash and returns how many existed.",
-		Syntax: "key field [field ...]", Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) }},
-	{Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Returns the number of fields of a hash.", Syntax: "key",
+	{Name: "hdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"),
+		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) }},
+	{Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Len()) }},
-	{Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Says whether a field of a hash exists.", Syntax: "key field",
+	{Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Flag(c.Tx.Hash(c.Key(1)).Has(c.Key(2))) }},
-	{Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Adds to the integer in a field of a hash.", Syntax: "key field increment", Run: withInt(3, hincrbyCommand)},
-	{Name: "hscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for the whole hash", Summary: "Returns some fields of a hash and the next cursor.",
-		Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscanCommand},
+	{Name: "hincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: withInt(3, hincrbyCommand)},
+	{Name: "hscan", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Run: hscanCommand},
 })
 
 // fields reads field value field value ... The number of arguments is checked here, because the

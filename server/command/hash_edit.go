@@ -9,19 +9,12 @@ import (
 
 // hashEditCommands are those that choose fields at random or take them out.
 var hashEditCommands = InGroup(GroupHash, []*Command{
-	{Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.6.0",
-		Complexity: "O(1)", Summary: "Adds to the float in a field of a hash.", Syntax: "key field increment",
+	{Name: "hincrbyfloat", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
 		Run: func(c *Call) error { return c.text(c.Tx.Hash(c.Key(1)).IncrDecimal(c.Key(2), c.Key(3))) }},
-	{Name: "hstrlen", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Returns the length of the value of a field of a hash.", Syntax: "key field",
+	{Name: "hstrlen", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).ValueLen(c.Key(2))) }},
-	{Name: "hrandfield", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.2.0",
-		Complexity: "O(n), n being the number of fields returned", Summary: "Returns fields of a hash chosen at random.",
-		Syntax: "key [count [WITHVALUES]]", Run: hrandfieldCommand},
-	{Name: "hgetdel", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "8.0.0",
-		Complexity: "O(n), n being the number of fields given",
-		Summary:    "Returns the values of several fields of a hash and deletes them.",
-		Syntax:     "key FIELDS numfields field [field ...]", Run: hgetdelCommand},
+	{Name: "hrandfield", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Run: hrandfieldCommand},
+	{Name: "hgetdel", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW access delete"), Run: hgetdelCommand},
 })
 
 // hrandfieldCommand is HRANDFIELD. A positive count gives distinct fields, a negative one as many

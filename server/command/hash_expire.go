@@ -22,46 +22,33 @@ import (
 // hashExpireCommands give fields deadlines of their own. They are Redis 7.4's, and HGETDEL, HGETEX
 // and HSETEX 8.0's. Their replies have one number for each field, whose meaning FieldResult has.
 var hashExpireCommands = InGroup(GroupHash, []*Command{
-	hexpireRow("hexpire", "seconds", "Lets fields of a hash expire after some seconds.", time.Second, true),
-	hexpireRow("hpexpire", "milliseconds", "Lets fields of a hash expire after some milliseconds.", time.Millisecond, true),
-	hexpireRow("hexpireat", "unix-time-seconds", "Lets fields of a hash expire at a moment given in seconds.", time.Second, false),
-	hexpireRow("hpexpireat", "unix-time-milliseconds", "Lets fields of a hash expire at a moment given in milliseconds.", time.Millisecond, false),
-	httlRow("httl", "Returns how many seconds fields of a hash have left to live.", time.Second, true),
-	httlRow("hpttl", "Returns how many milliseconds fields of a hash have left to live.", time.Millisecond, true),
-	httlRow("hexpiretime", "Returns when fields of a hash expire, in seconds.", time.Second, false),
-	httlRow("hpexpiretime", "Returns when fields of a hash expire, in milliseconds.", time.Millisecond, false),
-	{Name: "hpersist", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW update"), Since: "7.4.0",
-		Complexity: "O(n), n being the number of fields given", Summary: "Takes the deadlines of fields of a hash away.",
-		Syntax: "key FIELDS numfields field [field ...]", Run: hpersistCommand},
-	{Name: "hgetex", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW access update"), Since: "8.0.0",
-		Complexity: "O(n), n being the number of fields given",
-		Summary:    "Returns the values of several fields of a hash and changes their deadlines.",
-		Syntax:     "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
-		Run:        hgetexCommand},
-	{Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Since: "8.0.0",
-		Complexity: "O(n), n being the number of fields given",
-		Summary:    "Sets fields of a hash with their deadlines, if all or none of them exist.", Run: hsetexCommand,
-		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
-			"FIELDS numfields field value [field value ...]"},
+	hexpireRow("hexpire", time.Second, true),
+	hexpireRow("hpexpire", time.Millisecond, true),
+	hexpireRow("hexpireat", time.Second, false),
+	hexpireRow("hpexpireat", time.Millisecond, false),
+	httlRow("httl", time.Second, true),
+	httlRow("hpttl", time.Millisecond, true),
+	httlRow("hexpiretime", time.Second, false),
+	httlRow("hpexpiretime", time.Millisecond, false),
+	{Name: "hpersist", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW update"), Run: hpersistCommand},
+	{Name: "hgetex", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW access update"), Run: hgetexCommand},
+	{Name: "hsetex", Arity: -6, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Run: hsetexCommand},
 })
 
 // hexpireRow is the row of HEXPIRE and its relatives, which differ in the unit and in what the
 // number counts from.
-func hexpireRow(name, unitName, summary string, unit time.Duration, relative bool) *Command {
+func hexpireRow(name string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"), Since: "7.4.0",
-		Complexity: "O(n), n being the number of fields given", Summary: summary,
-		Syntax: "key " + unitName + " [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		Run:    func(c *Call) error { return hexpire(c, unit.Milliseconds(), relative) },
+		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"),
+		Run: func(c *Call) error { return hexpire(c, unit.Milliseconds(), relative) },
 	}
 }
 
 // httlRow is the row of HTTL and its relatives.
-func httlRow(name, summary string, unit time.Duration, relative bool) *Command {
+func httlRow(name string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"), Since: "7.4.0",
-		Complexity: "O(n), n being the number of fields given", Summary: summary,
-		Syntax: "key FIELDS numfields field [field ...]", Run: func(c *Call) error { return httl(c, unit.Milliseconds(), relative) },
+		Name: name, Arity: -5, Flags: ReadOnly | Fast, Group: GroupHash, Keys: OneKey("RO access"),
+		Run: func(c *Call) error { return httl(c, unit.Milliseconds(), relative) },
 	}
 }
 

@@ -4,16 +4,10 @@ package command
 // in a string of 12 KiB at most. Its bytes are Redis's, so GET, SET, DUMP and RESTORE carry it in
 // both directions.
 var hyperLogLogCommands = InGroup(GroupHyperLogLog, []*Command{
-	{Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.8.9",
-		Complexity: "O(1) an element", Summary: "Adds elements to a HyperLogLog.",
-		Syntax: "key [element [element ...]]", Run: pfaddCommand},
-	{Name: "pfcount", Arity: -2, Flags: ReadOnly | savesCount, Keys: ManyKeys("RW access"), Since: "2.8.9",
-		Complexity: "O(1) for one key that has not changed since the last time; O(n), n being the number of keys, with a large constant, otherwise",
-		Summary:    "Estimates how many different elements HyperLogLogs have together.", Syntax: "key [key ...]", Run: pfcountCommand},
+	{Name: "pfadd", Arity: -2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Run: pfaddCommand},
+	{Name: "pfcount", Arity: -2, Flags: ReadOnly | savesCount, Keys: ManyKeys("RW access"), Run: pfcountCommand},
 	{Name: "pfmerge", Arity: -2, Flags: Write | DenyOOM,
-		Keys: []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}}, Since: "2.8.9",
-		Complexity: "O(n), n being the number of keys, with a large constant", Summary: "Adds HyperLogLogs to another one.",
-		Syntax: "destkey [sourcekey [sourcekey ...]]", Run: pfmergeCommand},
+		Keys: []Keys{{Use: "RW access insert", First: 1, Step: 1}, {Use: "RO access", First: 2, Last: -1, Step: 1}}, Run: pfmergeCommand},
 })
 
 // pfaddCommand is PFADD: 1 if the estimate may have changed. Without elements it makes an empty

@@ -8,22 +8,13 @@ import (
 
 // keyCommands work on keys whatever they hold.
 var keyCommands = InGroup(GroupGeneric, []*Command{
-	{Name: "del", Arity: -2, Flags: Write | quick, Keys: ManyKeys("RM delete"), Since: "1.0.0", Complexity: "O(1) a key",
-		Summary: "Deletes keys and returns how many existed.", Syntax: "key [key ...]", Run: deleteCommand},
-	{Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: ManyKeys("RM delete"), Since: "4.0.0", Complexity: "O(1) a key",
-		Summary: "Deletes keys and returns how many existed; the same as DEL here.", Syntax: "key [key ...]", Run: deleteCommand},
-	{Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Since: "1.0.0", Complexity: "O(1) a key",
-		Summary: "Returns how many of the keys exist.", Syntax: "key [key ...]", Run: existsCommand},
-	{Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Since: "3.2.1", Complexity: "O(1) a key",
-		Summary: "Returns how many of the keys exist; access times are not kept.", Syntax: "key [key ...]", Run: existsCommand},
-	{Name: "type", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Says what a key holds.", Syntax: "key", Run: typeCommand},
-	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of the value, which is written again",
-		Summary:    "Renames a key, replacing a key of the new name.", Syntax: "key newkey", Run: renameCommand},
-	{Name: "renamenx", Arity: 3, Flags: Write | Fast | slow, Keys: renameKeys("OW insert"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of the value, which is written again",
-		Summary:    "Gives a key another name unless that exists.", Syntax: "key newkey", Run: renamenxCommand},
+	{Name: "del", Arity: -2, Flags: Write | quick, Keys: ManyKeys("RM delete"), Run: deleteCommand},
+	{Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: ManyKeys("RM delete"), Run: deleteCommand},
+	{Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Run: existsCommand},
+	{Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Run: existsCommand},
+	{Name: "type", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Run: typeCommand},
+	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Run: renameCommand},
+	{Name: "renamenx", Arity: 3, Flags: Write | Fast | slow, Keys: renameKeys("OW insert"), Run: renamenxCommand},
 })
 
 // renameKeys are the keys of RENAME and RENAMENX: one goes, one comes.

@@ -14,12 +14,8 @@ import (
 // its fields.
 var keyCopyCommands = []*Command{
 	{Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
-		Keys: []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}}, Since: "6.2.0",
-		Complexity: "O(n), n being the size of the value", Summary: "Copies a key, with its deadline, to another name or database.",
-		Syntax: "source destination [DB destination-db] [REPLACE]", Run: copyCommand},
-	{Name: "move", Arity: 3, Flags: Write | Fast | slow, Group: GroupGeneric, Keys: OneKey("RW access update"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of the value, which is written again", Summary: "Moves a key to another database.",
-		Syntax: "key db", Run: moveCommand},
+		Keys: []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}}, Run: copyCommand},
+	{Name: "move", Arity: 3, Flags: Write | Fast | slow, Group: GroupGeneric, Keys: OneKey("RW access update"), Run: moveCommand},
 }
 
 const (

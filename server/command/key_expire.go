@@ -25,8 +25,7 @@ var keyExpireCommands = []*Command{
 	ttlRow("pttl", "2.6.0", "Returns how many milliseconds a key has left to live.", time.Millisecond, true),
 	ttlRow("expiretime", "7.0.0", "Returns when a key expires, in seconds.", time.Second, false),
 	ttlRow("pexpiretime", "7.0.0", "Returns when a key expires, in milliseconds.", time.Millisecond, false),
-	{Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: "2.2.0",
-		Complexity: "O(1)", Summary: "Takes the deadline of a key away.", Syntax: "key",
+	{Name: "persist", Arity: 2, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"),
 		Run: func(c *Call) error { return c.Flag(c.Tx.Key(c.Key(1)).Persist()) }},
 }
 
@@ -34,18 +33,16 @@ var keyExpireCommands = []*Command{
 // counts from.
 func expireRow(name, unitName, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"), Since: since,
-		Complexity: "O(log n), n being the number of keys with a deadline", Summary: summary,
-		Syntax: "key " + unitName + " [NX | XX | GT | LT]",
-		Run:    func(c *Call) error { return expire(c, unit.Milliseconds(), relative) },
+		Name: name, Arity: -3, Flags: Write | Fast, Group: GroupGeneric, Keys: OneKey("RW update"),
+		Run: func(c *Call) error { return expire(c, unit.Milliseconds(), relative) },
 	}
 }
 
 // ttlRow is the row of TTL and its relatives.
 func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO access"), Since: since, Complexity: "O(1)",
-		Summary: summary, Syntax: "key", Run: func(c *Call) error { return ttl(c, unit.Milliseconds(), relative) },
+		Name: name, Arity: 2, Flags: ReadOnly | Fast, Group: GroupGeneric, Keys: OneKey("RO access"),
+		Run: func(c *Call) error { return ttl(c, unit.Milliseconds(), relative) },
 	}
 }
 

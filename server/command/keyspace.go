@@ -16,23 +16,13 @@ import (
 // no transaction: they work on the store, which locks a little at a time, and see no single moment
 // of it. Within EXEC they see the transaction's.
 var keyspaceCommands = []*Command{
-	{Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Since: "1.0.0",
-		Complexity: "O(n), n being the number of keys", Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
-		Run: keysCommand},
-	{Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "2.8.0",
-		Complexity: "O(1) a call, O(n) for all keys", Summary: "Returns some keys and the next cursor.",
-		Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Run: scanCommand},
-	{Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the number of keys.", Run: dbsizeCommand},
-	{Name: "flushdb", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Deletes all keys of the database.", Syntax: "[ASYNC | SYNC]", Run: flushdbCommand},
-	{Name: "flushall", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Since: "1.0.0",
-		Complexity: "O(n), n being the number of databases", Summary: "Deletes all keys of all databases.",
-		Syntax: "[ASYNC | SYNC]", Run: flushallCommand},
-	{Name: "swapdb", Arity: 3, Flags: Write | Fast | WholeKeyspace | Dangerous, Group: GroupServer, Since: "4.0.0",
-		Complexity: "O(1)", Summary: "Exchanges what two databases hold.", Syntax: "index1 index2", Run: swapdbCommand},
-	{Name: "randomkey", Arity: 1, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns a key chosen at random.", Run: randomkeyCommand},
+	{Name: "keys", Arity: 2, Flags: ReadOnly | WholeKeyspace | Dangerous, Group: GroupGeneric, Run: keysCommand},
+	{Name: "scan", Arity: -2, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Run: scanCommand},
+	{Name: "dbsize", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, Group: GroupServer, Run: dbsizeCommand},
+	{Name: "flushdb", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Run: flushdbCommand},
+	{Name: "flushall", Arity: -1, Flags: Write | WholeKeyspace | Dangerous, Group: GroupServer, Run: flushallCommand},
+	{Name: "swapdb", Arity: 3, Flags: Write | Fast | WholeKeyspace | Dangerous, Group: GroupServer, Run: swapdbCommand},
+	{Name: "randomkey", Arity: 1, Flags: ReadOnly | WholeKeyspace, Group: GroupGeneric, Run: randomkeyCommand},
 }
 
 // database is what a namespace is to commands on all of its keys.

@@ -10,15 +10,9 @@ import (
 // maintenanceCommands are Stave's own, for what Redis does not have: a log that is merged and can
 // be verified.
 var maintenanceCommands = InGroup(GroupServer, []*Command{
-	{Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the segments that are merged",
-		Summary:    "Rewrites segments without their garbage, or says how that goes.",
-		Syntax:     "[START | ALL | STATUS | STOP | PAUSE | RESUME]", Run: mergeCommand},
-	{Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Since: "0.1.0",
-		Complexity: "O(n), n being the size of the store", Summary: "Verifies the whole store and lists the damage.",
-		Run: checkCommand},
-	{Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Since: "0.1.0", Complexity: "O(n), n being the number of segments",
-		Summary: "Returns figures about the store.", Run: statsCommand},
+	{Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Run: mergeCommand},
+	{Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Run: checkCommand},
+	{Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Run: statsCommand},
 })
 
 // mergeCommand runs a merge to its end: the connection waits for the result, other clients do not.

@@ -14,21 +14,14 @@ import (
 // memoryCommands estimate. Values are on disk, so that the memory of a key is what the index holds
 // of it.
 var memoryCommands = []*Command{{
-	Name: "memory", Arity: -2, Group: GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
-	Summary: "Tells what keys and the server take.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("memory") },
+	Name: "memory", Arity: -2, Group: GroupServer, Run: func(c *Call) error { return ArityError("memory") },
 	Subcommands: []*Command{
-		{Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Since: "4.0.0",
-			Complexity: "O(n), n being the number of samples", Syntax: "key [SAMPLES count]", Run: memoryUsage,
-			Summary: "Estimates the bytes of a key, on disk and in the index in memory."},
-		{Name: "memory|stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryStats,
-			Summary: "Tells what the server takes in memory and on disk."},
-		{Name: "memory|doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryDoctor,
-			Summary: "Says in words what memory is used for."},
-		{Name: "memory|malloc-stats", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Run: memoryMallocStats,
-			Summary: "Tells what the Go runtime has allocated, class by class."},
-		{Name: "memory|purge", Arity: 2, Since: "4.0.0", Complexity: "O(n), n being the memory in use", Run: memoryPurge,
-			Summary: "Collects garbage, and gives memory that is free back to the operating system."},
-		HelpRow("memory", "4.0.0"),
+		{Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Run: memoryUsage},
+		{Name: "memory|stats", Arity: 2, Run: memoryStats},
+		{Name: "memory|doctor", Arity: 2, Run: memoryDoctor},
+		{Name: "memory|malloc-stats", Arity: 2, Run: memoryMallocStats},
+		{Name: "memory|purge", Arity: 2, Run: memoryPurge},
+		HelpRow("memory"),
 	},
 }}
 

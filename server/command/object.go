@@ -11,21 +11,14 @@ import (
 
 // objectCommands answer what tools ask about Redis's objects, which do not exist here.
 var objectCommands = []*Command{{
-	Name: "object", Arity: -2, Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on the subcommand",
-	Summary: "Describes how a key is kept.", Syntax: "subcommand", Run: func(c *Call) error { return ArityError("object") },
+	Name: "object", Arity: -2, Group: GroupGeneric, Run: func(c *Call) error { return ArityError("object") },
 	Subcommands: []*Command{
-		{Name: "object|encoding", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3",
-			Complexity: "O(1): up to 512 elements are looked at", Syntax: "key", Run: objectEncoding,
-			Summary: "Returns the encoding that Redis would have for a value of this kind and size."},
-		{Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "4.0.0", Complexity: "O(1)",
-			Syntax: "key", Summary: "Is refused: how often keys are used is not kept.", Run: objectFreq},
-		{Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Lists the subcommands.", Run: Help},
-		{Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
-			Syntax: "key", Summary: "Returns 0: access times are not kept.",
+		{Name: "object|encoding", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Run: objectEncoding},
+		{Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Run: objectFreq},
+		{Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Run: Help},
+		{Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey,
 			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(0) }) }},
-		{Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Since: "2.2.3", Complexity: "O(1)",
-			Syntax: "key", Summary: "Returns 1: values are not shared.",
+		{Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey,
 			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(1) }) }},
 	},
 }}

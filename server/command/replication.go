@@ -7,20 +7,16 @@ import "github.com/stavedb/stave/internal/number"
 
 var replicationCommands = []*Command{
 	roleCommand,
-	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
-		Summary: "REPLICAOF NO ONE changes nothing; a master is refused.", Syntax: "host port", Run: replicaofCommand},
-	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-		Summary: "The old name of REPLICAOF.", Syntax: "host port", Run: replicaofCommand},
-	{Name: "failover", Arity: -1, Flags: Admin | NoScript | Stale, Group: GroupServer, Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Is refused: there is no replica to fail over to.", Syntax: "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Run: failoverCommand},
+	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
+	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
+	{Name: "failover", Arity: -1, Flags: Admin | NoScript | Stale, Group: GroupServer, Run: failoverCommand},
 }
 
 const replicaFlags = Admin | NoScript | Stale | NoAsyncLoading
 
 var roleCommand = &Command{
-	Name: "role", Arity: 1, Flags: OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
-	Summary: "Returns what the server is in a replication: a master without replicas.",
-	Run:     func(c *Call) error { return c.Reply([]any{"master", 0, []any{}}) },
+	Name: "role", Arity: 1, Flags: OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer,
+	Run: func(c *Call) error { return c.Reply([]any{"master", 0, []any{}}) },
 }
 
 // replicaofCommand is REPLICAOF and SLAVEOF.

@@ -6,8 +6,7 @@ import "time"
 
 var serverCommands = []*Command{
 	moduleCommand,
-	{Name: "time", Arity: 1, Flags: AnyState | Fast, Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Returns the server's clock: Unix seconds, and microseconds.", Run: timeCommand},
+	{Name: "time", Arity: 1, Flags: AnyState | Fast, Group: GroupServer, Run: timeCommand},
 }
 
 // timeCommand is TIME.
@@ -26,17 +25,12 @@ func refuseModules(*Call) error { return errNoModules }
 
 // moduleCommand is MODULE.
 var moduleCommand = &Command{
-	Name: "module", Arity: -2, Group: GroupServer, Since: "4.0.0", Complexity: "Depends on the subcommand",
-	Summary: "A container for commands about modules, of which there are none.",
+	Name: "module", Arity: -2, Group: GroupServer,
 	Subcommands: []*Command{
-		{Name: "module|list", Arity: 2, Flags: Admin | NoScript, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Returns nothing: there are no modules.", Run: func(c *Call) error { c.Out.Array(0); return nil }},
-		{Name: "module|load", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
-		{Name: "module|loadex", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Since: "7.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "path [arg [arg ...]]", Run: refuseModules},
-		{Name: "module|unload", Arity: 3, Flags: Admin | NoScript | NoAsyncLoading, Since: "4.0.0", Complexity: "O(1)",
-			Summary: "Is refused: modules are not supported.", Syntax: "name", Run: refuseModules},
-		HelpRow("module", "5.0.0"),
+		{Name: "module|list", Arity: 2, Flags: Admin | NoScript, Run: func(c *Call) error { c.Out.Array(0); return nil }},
+		{Name: "module|load", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},
+		{Name: "module|loadex", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},
+		{Name: "module|unload", Arity: 3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},
+		HelpRow("module"),
 	},
 }

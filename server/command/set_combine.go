@@ -14,35 +14,19 @@ import (
 // setCombineCommands make a set of several: union, intersection, difference. A key that does not
 // exist is an empty set.
 var setCombineCommands = InGroup(GroupSet, []*Command{
-	{Name: "sunion", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of any of several sets.",
-		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.UnionOf) }},
-	{Name: "sinter", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
-		Summary:    "Returns the members that all of several sets have.", Syntax: "key [key ...]",
-		Run: func(c *Call) error { return combine(c, db.InterOf) }},
-	{Name: "sdiff", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets", Summary: "Returns the members of the first set that no other set has.",
-		Syntax: "key [key ...]", Run: func(c *Call) error { return combine(c, db.DiffOf) }},
-	{Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets",
-		Summary:    "Stores the members of any of several sets and returns how many they are.", Syntax: "destination key [key ...]",
+	{Name: "sunion", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Run: func(c *Call) error { return combine(c, db.UnionOf) }},
+	{Name: "sinter", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Run: func(c *Call) error { return combine(c, db.InterOf) }},
+	{Name: "sdiff", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Run: func(c *Call) error { return combine(c, db.DiffOf) }},
+	{Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")),
 		Run: func(c *Call) error { return combineStore(c, db.UnionOf) }},
 	{
-		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM, Since: "1.0.0",
-		Keys:       []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
-		Summary:    "Stores the members that all of several sets have and returns how many they are.",
-		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.InterOf) },
+		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM,
+		Keys: []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
+		Run:  func(c *Call) error { return combineStore(c, db.InterOf) },
 	},
-	{Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")), Since: "1.0.0",
-		Complexity: "O(n), n being the size of all sets",
-		Summary:    "Stores the members of the first set that no other set has and returns how many they are.",
-		Syntax:     "destination key [key ...]", Run: func(c *Call) error { return combineStore(c, db.DiffOf) }},
-	{Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Since: "7.0.0",
-		Complexity: "O(n*m), n being the size of the smallest set and m the number of sets",
-		Summary:    "Returns how many members all of several sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]",
-		Run: sintercardCommand},
+	{Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")),
+		Run: func(c *Call) error { return combineStore(c, db.DiffOf) }},
+	{Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Run: sintercardCommand},
 })
 
 // combine is SUNION, SINTER and SDIFF. The result is streamed into the reply. The number of members

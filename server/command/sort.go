@@ -14,21 +14,13 @@ import (
 // Elements are compared as doubles, or as bytes with ALPHA: that is the order of the locale "C",
 // where Redis uses its own locale's. Equal numbers are ordered by their bytes.
 
-const (
-	sortCost   = "O(n log n), n being the size of the collection; a lookup for each pattern and element"
-	sortSyntax = "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]"
-)
-
 // sortCommands order the elements of a list, a set or a sorted set, by themselves or by other keys
 // that a pattern names. With BY or GET any key may be read, so that the whole store is locked.
 var sortCommands = []*Command{
 	{Name: "sort", Arity: -2, Flags: Write | DenyOOM | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric,
-		Since: "1.0.0", Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}),
-		Complexity: sortCost, Summary: "Sorts the elements of a list, a set or a sorted set, and returns or stores them.",
-		Syntax: sortSyntax + " [STORE destination]", Run: func(c *Call) error { return sortElements(c, true) }},
-	{Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric,
-		Since: "7.0.0", Keys: sortKeys(), Complexity: sortCost,
-		Summary: "Sorts the elements of a list, a set or a sorted set, and returns them.", Syntax: sortSyntax,
+		Keys: append(sortKeys(), Keys{Use: "OW update", Unknown: true, find: sortDestination}),
+		Run:  func(c *Call) error { return sortElements(c, true) }},
+	{Name: "sort_ro", Arity: -2, Flags: ReadOnly | MovableKeys | Dangerous | collectionCategories, Group: GroupGeneric, Keys: sortKeys(),
 		Run: func(c *Call) error { return sortElements(c, false) }},
 }
 

@@ -17,49 +17,26 @@ import (
 // aggregates are the words of AGGREGATE.
 var aggregates = words[db.Aggregate]{{"sum", db.SumOf}, {"min", db.MinOf}, {"max", db.MaxOf}}
 
-// combineCost is what combinations of sorted sets cost.
-const combineCost = "O(n*k)+O(m*log m), n being the size of the sorted sets, k their number and m the size of the result"
-
 // sortedSetCombineCommands make a sorted set of several, or of sets, whose members have the score
 // 1. Scores are multiplied by WEIGHTS and added up unless AGGREGATE says otherwise.
 var sortedSetCombineCommands = InGroup(GroupSortedSet, []*Command{
-	{Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Since: "6.2.0",
-		Complexity: combineCost, Summary: "Returns the members of any of several sorted sets.",
-		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-		Run:    func(c *Call) error { return zcombine(c, db.UnionOf) }},
-	{Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Since: "6.2.0",
-		Complexity: combineCost, Summary: "Returns the members that all of several sorted sets have.",
-		Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-		Run:    func(c *Call) error { return zcombine(c, db.InterOf) }},
-	{Name: "zdiff", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Since: "6.2.0",
-		Complexity: combineCost, Summary: "Returns the members of the first sorted set that no other one has.",
-		Syntax: "numkeys key [key ...] [WITHSCORES]", Run: func(c *Call) error { return zcombine(c, db.DiffOf) }},
-	{Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()), Since: "2.0.0",
-		Complexity: combineCost, Summary: "Stores the members of any of several sorted sets and returns how many they are.",
-		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
-		Run:    func(c *Call) error { return zcombineStore(c, db.UnionOf) }},
-	{Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()), Since: "2.0.0",
-		Complexity: combineCost, Summary: "Stores the members that all of several sorted sets have and returns how many they are.",
-		Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
-		Run:    func(c *Call) error { return zcombineStore(c, db.InterOf) }},
-	{Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()), Since: "6.2.0",
-		Complexity: combineCost,
-		Summary:    "Stores the members of the first sorted set that no other one has and returns how many they are.",
-		Syntax:     "destination numkeys key [key ...]", Run: func(c *Call) error { return zcombineStore(c, db.DiffOf) }},
-	{Name: "zintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Since: "7.0.0",
-		Complexity: "O(n*k), n being the size of the smallest sorted set and k their number",
-		Summary:    "Returns how many members all of several sorted sets have.", Syntax: "numkeys key [key ...] [LIMIT limit]",
-		Run: zintercardCommand},
+	{Name: "zunion", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"),
+		Run: func(c *Call) error { return zcombine(c, db.UnionOf) }},
+	{Name: "zinter", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"),
+		Run: func(c *Call) error { return zcombine(c, db.InterOf) }},
+	{Name: "zdiff", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"),
+		Run: func(c *Call) error { return zcombine(c, db.DiffOf) }},
+	{Name: "zunionstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()),
+		Run: func(c *Call) error { return zcombineStore(c, db.UnionOf) }},
+	{Name: "zinterstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()),
+		Run: func(c *Call) error { return zcombineStore(c, db.InterOf) }},
+	{Name: "zdiffstore", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: destinationAnd(countedKeysFrom2()),
+		Run: func(c *Call) error { return zcombineStore(c, db.DiffOf) }},
+	{Name: "zintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Run: zintercardCommand},
 	{Name: "zrangestore", Arity: -5, Flags: Write | DenyOOM, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}),
-		Since: "6.2.0", Complexity: "O(log n + m), m being the number of members stored",
-		Summary: "Stores a range of the members of a sorted set and returns how many they are.",
-		Syntax:  "destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", Run: zrangestoreCommand},
-	{Name: "zmpop", Arity: -4, Flags: Write | MovableKeys, Keys: countedKeys("RW access delete"), Since: "7.0.0",
-		Complexity: "O(k)+O(m*log n), k being the number of keys and m that of the members returned",
-		Summary:    "Removes and returns members of the first sorted set that exists.",
-		Syntax:     "numkeys key [key ...] <MIN | MAX> [COUNT count]", Run: zmpopCommand},
-	{Name: "zrandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "6.2.0", Complexity: "O(log n) a member",
-		Summary: "Returns members chosen at random.", Syntax: "key [count [WITHSCORES]]", Run: zrandmemberCommand},
+		Run: zrangestoreCommand},
+	{Name: "zmpop", Arity: -4, Flags: Write | MovableKeys, Keys: countedKeys("RW access delete"), Run: zmpopCommand},
+	{Name: "zrandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Run: zrandmemberCommand},
 })
 
 // combination reads a combination of sorted sets from the number of keys, argument i, on. The keys

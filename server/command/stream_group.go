@@ -12,20 +12,17 @@ import (
 // for the consumer and one for the group, XACK one for each id.
 
 var streamGroupCommands = []*Command{
-	{Name: "xgroup", Arity: -2, Flags: 0, Group: GroupStream, Since: "5.0.0", Complexity: "Depends on the subcommand",
-		Summary: "Makes and removes groups and consumers of streams.", Subcommands: []*Command{
-			{Name: "xgroup|create", Arity: -5, Flags: Write | DenyOOM, Keys: keyOfGroup("RW insert"), Since: "5.0.0", Complexity: "O(log n)",
-				Summary: "Makes a group.", Syntax: "key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]", Run: xgroupCreate},
-			{Name: "xgroup|createconsumer", Arity: 5, Flags: Write | DenyOOM, Keys: keyOfGroup("RW insert"), Since: "6.2.0", Complexity: "O(log n)",
-				Summary: "Makes a consumer of a group.", Syntax: "key group consumer", Run: xgroupCreateConsumer},
-			{Name: "xgroup|delconsumer", Arity: 5, Flags: Write, Keys: keyOfGroup("RW delete"), Since: "5.0.0", Complexity: "O(1) a pending entry",
-				Summary: "Removes a consumer of a group, with what is pending for it.", Syntax: "key group consumer", Run: xgroupDelConsumer},
-			{Name: "xgroup|destroy", Arity: 4, Flags: Write, Keys: keyOfGroup("RW delete"), Since: "5.0.0", Complexity: "O(1) a pending entry",
-				Summary: "Removes a group.", Syntax: "key group", Run: xgroupDestroy},
-			HelpRow("xgroup", "5.0.0"),
-			{Name: "xgroup|setid", Arity: -5, Flags: Write, Keys: keyOfGroup("RW update"), Since: "5.0.0", Complexity: "O(log n)",
-				Summary: "Sets the last id that a group has delivered.", Syntax: "key group <id | $> [ENTRIESREAD entries-read]", Run: xgroupSetID},
-		}},
+	{
+		Name: "xgroup", Arity: -2, Flags: 0, Group: GroupStream,
+		Subcommands: []*Command{
+			{Name: "xgroup|create", Arity: -5, Flags: Write | DenyOOM, Keys: keyOfGroup("RW insert"), Run: xgroupCreate},
+			{Name: "xgroup|createconsumer", Arity: 5, Flags: Write | DenyOOM, Keys: keyOfGroup("RW insert"), Run: xgroupCreateConsumer},
+			{Name: "xgroup|delconsumer", Arity: 5, Flags: Write, Keys: keyOfGroup("RW delete"), Run: xgroupDelConsumer},
+			{Name: "xgroup|destroy", Arity: 4, Flags: Write, Keys: keyOfGroup("RW delete"), Run: xgroupDestroy},
+			HelpRow("xgroup"),
+			{Name: "xgroup|setid", Arity: -5, Flags: Write, Keys: keyOfGroup("RW update"), Run: xgroupSetID},
+		},
+	},
 }
 
 // keyOfGroup is the key of a subcommand.

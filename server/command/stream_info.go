@@ -8,17 +8,15 @@ import (
 // What Redis says of the nodes of its radix tree is said here of a tree that has a hundred entries a node.
 
 var streamInfoCommands = []*Command{
-	{Name: "xinfo", Arity: -2, Flags: 0, Group: GroupStream, Since: "5.0.0", Complexity: "Depends on the subcommand",
-		Summary: "Describes streams.", Subcommands: []*Command{
-			{Name: "xinfo|consumers", Arity: 4, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
-				Complexity: "O(log n) a consumer", Summary: "Lists the consumers of a group.", Syntax: "key group", Run: xinfoConsumers},
-			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
-				Complexity: "O(log n) a group", Summary: "Lists the groups of a stream.", Syntax: "key", Run: xinfoGroups},
-			HelpRow("xinfo", "5.0.0"),
-			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Since: "5.0.0",
-				Complexity: "O(1), with FULL O(n), n being the number of entries returned", Summary: "Describes a stream.",
-				Syntax: "key [FULL [COUNT count]]", Run: xinfoStream},
-		}},
+	{
+		Name: "xinfo", Arity: -2, Flags: 0, Group: GroupStream,
+		Subcommands: []*Command{
+			{Name: "xinfo|consumers", Arity: 4, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Run: xinfoConsumers},
+			{Name: "xinfo|groups", Arity: 3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Run: xinfoGroups},
+			HelpRow("xinfo"),
+			{Name: "xinfo|stream", Arity: -3, Flags: ReadOnly, Keys: keyOfGroup("RO access"), Run: xinfoStream},
+		},
+	},
 }
 
 // xinfoStream is XINFO STREAM. The key is looked up before the words after it are read.

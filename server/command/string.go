@@ -11,8 +11,8 @@ import (
 )
 
 // The handlers of SET, GET and the counters. How a string is stored is not seen here: one record up
-// to 64 KiB, chunks of 8 KiB above that (structures/string_chunks.go). A row's complexity says what
-// follows from it: an edit of a short string writes all of it, an edit of a long one only the
+// to 64 KiB, chunks of 8 KiB above that (structures/string_chunks.go). The complexity
+// in docs/string.txt is what follows from it: an edit of a short string writes all of it, an edit of a long one only the
 // chunks that it touches.
 //
 // Whatever replaces a value (SET, GETSET, MSET) removes its deadline, unless KEEPTTL says
@@ -24,51 +24,25 @@ import (
 // stringCommands are those that most clients use. SET, GETSET, GETDEL and the like replace a value
 // whole; string_edit.go has the others.
 var stringCommands = InGroup(GroupString, []*Command{
-	{Name: "get", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Returns the string at a key.", Syntax: "key", Run: getCommand},
-	{Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: oneKeyVaried(setUse), Since: "1.0.0",
-		Complexity: "O(1)", Summary: "Makes a key hold a string, whatever it held before.",
-		Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-		Run:    setCommand},
-	{Name: "setnx", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("OW insert"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Makes a key hold a string unless it exists.", Syntax: "key value", Run: setnxCommand},
-	{Name: "setex", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("OW update"), Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Makes a key hold a string that expires after some seconds.", Syntax: "key seconds value",
-		Run: func(c *Call) error { return setWithTTL(c, 1000) }},
-	{Name: "psetex", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("OW update"), Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Makes a key hold a string that expires after some milliseconds.", Syntax: "key milliseconds value",
-		Run: func(c *Call) error { return setWithTTL(c, 1) }},
-	{Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the number of keys", Summary: "Returns the strings at several keys.", Syntax: "key [key ...]",
-		Run: mgetCommand},
-	{Name: "mset", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Last: -1, Step: 2}}, Since: "1.0.1",
-		Complexity: "O(n), n being the number of keys", Summary: "Makes several keys hold strings, in one commit.",
-		Syntax: "key value [key value ...]", Run: msetCommand},
-	{Name: "msetnx", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW insert", First: 1, Last: -1, Step: 2}},
-		Since: "1.0.1", Complexity: "O(n), n being the number of keys",
-		Summary: "Makes several keys hold strings, unless one of them exists.", Syntax: "key value [key value ...]",
-		Run: msetnxCommand},
-	{Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Adds one to the integer at a key.", Syntax: "key", Run: func(c *Call) error { return incr(c, 1) }},
-	{Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Subtracts one from the integer at a key.", Syntax: "key", Run: func(c *Call) error { return incr(c, -1) }},
-	{Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Adds to the integer at a key.", Syntax: "key increment",
-		Run: withInt(2, incr)},
-	{Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Subtracts from the integer at a key.", Syntax: "key decrement", Run: withInt(2, decrbyCommand)},
-	{Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"), Since: "2.0.0", Complexity: stringEdit,
-		Summary: "Extends the string at a key and returns its new length.", Syntax: "key value",
+	{Name: "get", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: getCommand},
+	{Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: oneKeyVaried(setUse), Run: setCommand},
+	{Name: "setnx", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("OW insert"), Run: setnxCommand},
+	{Name: "setex", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("OW update"), Run: func(c *Call) error { return setWithTTL(c, 1000) }},
+	{Name: "psetex", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("OW update"), Run: func(c *Call) error { return setWithTTL(c, 1) }},
+	{Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO access"), Run: mgetCommand},
+	{Name: "mset", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Last: -1, Step: 2}}, Run: msetCommand},
+	{Name: "msetnx", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW insert", First: 1, Last: -1, Step: 2}}, Run: msetnxCommand},
+	{Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: func(c *Call) error { return incr(c, 1) }},
+	{Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
+		Run: func(c *Call) error { return incr(c, -1) }},
+	{Name: "incrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: withInt(2, incr)},
+	{Name: "decrby", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: withInt(2, decrbyCommand)},
+	{Name: "append", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"),
 		Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Append(c.Arg(2))) }},
-	{Name: "strlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Returns the length of the string at a key.", Syntax: "key",
+	{Name: "strlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Len()) }},
-	{Name: "getrange", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "2.4.0",
-		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB",
-		Summary:    "Returns a part of the string at a key.", Syntax: "key start end", Run: getrangeCommand},
-	{Name: "substr", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Since: "1.0.0",
-		Complexity: "O(n), n being the length returned, or that of a string up to 64 KiB", Summary: "The old name of GETRANGE.",
-		Syntax: "key start end", Run: getrangeCommand},
+	{Name: "getrange", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Run: getrangeCommand},
+	{Name: "substr", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Run: getrangeCommand},
 })
 
 // getCommand is GET. The value is read into the output, without a copy in between. A key that does

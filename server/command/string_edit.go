@@ -14,25 +14,14 @@ import (
 
 // stringEditCommands change parts of a string, or read one and do something to it besides.
 var stringEditCommands = InGroup(GroupString, []*Command{
-	{Name: "getdel", Arity: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Returns the string at a key and deletes the key.", Syntax: "key",
+	{Name: "getdel", Arity: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"),
 		Run: func(c *Call) error { return c.bulk(c.Tx.String(c.Key(1)).GetAndDelete()) }},
-	{Name: "getex", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access update"), Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Returns the string at a key and changes the key's deadline.",
-		Syntax:  "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-		Run:     getexCommand},
-	{Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Makes a key hold a string and returns the one before.", Syntax: "key value", Run: getsetCommand},
-	{Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Since: "2.2.0", Complexity: stringEdit,
-		Summary: "Overwrites a part of the string at a key and returns its new length.", Syntax: "key offset value",
-		Run: withInt(2, setrangeCommand)},
-	{Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Since: "2.6.0",
-		Complexity: "O(1)", Summary: "Adds to the float at a key.", Syntax: "key increment",
+	{Name: "getex", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access update"), Run: getexCommand},
+	{Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: getsetCommand},
+	{Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Run: withInt(2, setrangeCommand)},
+	{Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
 		Run: func(c *Call) error { return c.text(c.Tx.String(c.Key(1)).IncrDecimal(c.Key(2))) }},
-	{Name: "lcs", Arity: -3, Flags: ReadOnly | slow, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Since: "7.0.0",
-		Complexity: "O(n*m), n and m being the lengths of the strings",
-		Summary:    "Finds the longest common subsequence of two strings.",
-		Syntax:     "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]", Run: lcsCommand},
+	{Name: "lcs", Arity: -3, Flags: ReadOnly | slow, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Run: lcsCommand},
 })
 
 // getexCommand is GETEX. As in Redis the deadline is parsed only if the key exists. Without

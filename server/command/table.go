@@ -22,17 +22,12 @@ type Command struct {
 	Channels []Keys
 	// Listens are the channels that a request is about, for the permissions of users.
 	Listens Listens
-	// Since is the first version of Redis, or of Stave for its own commands, that has it.
-	Since string
-	// Complexity is in the notation of Redis's documentation, with what n is.
-	Complexity string
-	// Summary is one sentence.
-	Summary string
+	// Since, Complexity, Summary, Syntax and Tips are what the documentation says: see there. NewTable sets them.
+	Since, Complexity, Summary, Syntax string
+	Tips                               []string
 	// Count is which argument says how many elements to take; 0 for none, and one element is taken
 	// if it is absent.
 	Count int
-	// Syntax has the arguments in the notation of usage lines: see Arguments.
-	Syntax string
 	// Subcommands make a container of the command: argument 1 chooses one of them.
 	Subcommands []*Command
 
@@ -107,9 +102,11 @@ func NewTable(groups ...[]*Command) *Table {
 			panic("BUG: command: two commands called " + c.Name)
 		}
 		t.byName[c.Name] = c
+		c.document()
 		c.Index = t.Size
 		t.Size++
 		for _, sub := range c.Subcommands {
+			sub.document()
 			sub.Container, sub.Index = c, t.Size
 			t.Size++
 			if sub.Group == "" {

@@ -58,8 +58,6 @@ const (
 	changes = admin | command.NoAsyncLoading
 )
 
-const everyKey = "O(n), n being the number of all keys"
-
 // asker is what finds the node at each call.
 type asker func(*command.Call) Node
 
@@ -75,67 +73,60 @@ func (at asker) inCluster(run func(*Node, *command.Call) error) func(*command.Ca
 }
 
 // change is a row of CLUSTER that would change the cluster.
-func (at asker) change(name string, arity int, flags command.Flag, since, syntax string) *command.Command {
-	return at.question(name, arity, flags, since, syntax, "O(1)", "Is refused: a cluster has this node only.", refuseChange)
+func (at asker) change(name string, arity int, flags command.Flag) *command.Command {
+	return at.question(name, arity, flags, refuseChange)
 }
 
 // question is a row of CLUSTER that has an answer.
-func (at asker) question(name string, arity int, flags command.Flag, since, syntax, complexity, summary string, run func(*Node, *command.Call) error) *command.Command {
-	return &command.Command{
-		Name: "cluster|" + name, Arity: arity, Flags: flags, Since: since, Complexity: complexity, Syntax: syntax, Summary: summary, Run: at.inCluster(run),
-	}
+func (at asker) question(name string, arity int, flags command.Flag, run func(*Node, *command.Call) error) *command.Command {
+	return &command.Command{Name: "cluster|" + name, Arity: arity, Flags: flags, Run: at.inCluster(run)}
 }
 
 // Commands are CLUSTER and its like. node is asked at each call.
 func Commands(node func(*command.Call) Node) []*command.Command {
 	at := asker(node)
 	return command.InGroup(command.GroupCluster, []*command.Command{
-		{Name: "cluster", Arity: -2, Since: "3.0.0", Complexity: "Depends on the subcommand", Summary: "A container for commands about the cluster of one node that cluster-enabled makes.",
-			Subcommands: at.subcommands()},
-		{Name: "readonly", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
-			Summary: "Is accepted in cluster mode: this node is no replica.", Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(true); return c.OK() })},
-		{Name: "readwrite", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
-			Summary: "Ends what READONLY has begun.", Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(false); return c.OK() })},
-		{Name: "asking", Arity: 1, Flags: command.Fast | command.ConnectionCategory, Since: "3.0.0", Complexity: "O(1)",
-			Summary: "Is accepted in cluster mode: no slot is on its way.", Run: at.inCluster(func(_ *Node, c *command.Call) error { return c.OK() })},
+		{Name: "cluster", Arity: -2, Subcommands: at.subcommands()},
+		{Name: "readonly", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
+			Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(true); return c.OK() })},
+		{Name: "readwrite", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
+			Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(false); return c.OK() })},
+		{Name: "asking", Arity: 1, Flags: command.Fast | command.ConnectionCategory,
+			Run: at.inCluster(func(_ *Node, c *command.Call) error { return c.OK() })},
 	})
 }
 
 // subcommands are those of CLUSTER.
 func (at asker) subcommands() []*command.Command {
 	return []*command.Command{
-		at.change("addslots", -3, changes, "3.0.0", "slot [slot ...]"),
-		at.change("addslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
-		at.change("bumpepoch", 2, changes, "3.0.0", ""),
-		at.question("count-failure-reports", 3, admin, "3.0.0", "node-id", "O(1)", "Returns 0: no other node reports failures.", ofThisNode(0)),
-		at.question("countkeysinslot", 3, reads, "3.0.0", "slot", everyKey, "Counts the keys of a slot.", replyCountKeys),
-		at.change("delslots", -3, changes, "3.0.0", "slot [slot ...]"),
-		at.change("delslotsrange", -4, changes, "7.0.0", "start-slot end-slot [start-slot end-slot ...]"),
-		at.change("failover", -2, changes, "3.0.0", "[FORCE | TAKEOVER]"),
-		at.change("flushslots", 2, changes, "3.0.0", ""),
-		at.change("forget", 3, changes, "3.0.0", "node-id"),
-		at.question("getkeysinslot", 4, reads, "3.0.0", "slot count", everyKey, "Returns keys of a slot.", replyGetKeys),
-		at.question("help", 2, command.AnyState, "5.0.0", "", "O(1)", "Lists the subcommands.", func(_ *Node, c *command.Call) error { return command.Help(c) }),
-		at.question("info", 2, reads, "3.0.0", "", "O(1)", "Describes the state of the cluster.", replyInfo),
-		at.question("keyslot", 3, reads, "3.0.0", "key", "O(n), n being the length of the key", "Returns the slot of a key.",
-			func(_ *Node, c *command.Call) error { return c.Int(SlotOf(c.Arg(2)), nil) }),
-		at.question("links", 2, reads, "7.0.0", "", "O(1)", "Returns an empty list: there are no other nodes.",
-			func(_ *Node, c *command.Call) error { c.Out.Array(0); return nil }),
-		at.change("meet", -4, changes, "3.0.0", "ip port [cluster-bus-port]"),
-		at.question("myid", 2, reads, "3.0.0", "", "O(1)", "Returns the id of this node.",
-			func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("node")); return nil }),
-		at.question("myshardid", 2, reads, "7.2.0", "", "O(1)", "Returns the id of the only shard.",
-			func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("shard")); return nil }),
-		at.question("nodes", 2, reads, "3.0.0", "", "O(1)", "Describes the nodes: this one.", replyNodes),
-		at.question("replicas", 3, admin, "5.0.0", "node-id", "O(1)", "Returns an empty list: there are no replicas.", ofThisNode([]any{})),
-		at.change("replicate", 3, changes, "3.0.0", "node-id"),
-		at.change("reset", -2, admin|command.NoScript, "3.0.0", "[HARD | SOFT]"),
-		at.question("saveconfig", 2, changes, "3.0.0", "", "O(1)", "Is accepted: there is nothing to save.", func(_ *Node, c *command.Call) error { return c.OK() }),
-		at.change("set-config-epoch", 3, changes, "3.0.0", "config-epoch"),
-		at.change("setslot", -4, changes, "3.0.0", "slot action [node-id]"),
-		at.question("shards", 2, reads, "7.0.0", "", "O(1)", "Returns the shards: one, with all slots.", replyShards),
-		at.question("slaves", 3, admin, "3.0.0", "node-id", "O(1)", "The old name of CLUSTER REPLICAS.", ofThisNode([]any{})),
-		at.question("slots", 2, reads, "3.0.0", "", "O(1)", "Returns which node owns which slots.", replySlots),
+		at.change("addslots", -3, changes),
+		at.change("addslotsrange", -4, changes),
+		at.change("bumpepoch", 2, changes),
+		at.question("count-failure-reports", 3, admin, ofThisNode(0)),
+		at.question("countkeysinslot", 3, reads, replyCountKeys),
+		at.change("delslots", -3, changes),
+		at.change("delslotsrange", -4, changes),
+		at.change("failover", -2, changes),
+		at.change("flushslots", 2, changes),
+		at.change("forget", 3, changes),
+		at.question("getkeysinslot", 4, reads, replyGetKeys),
+		at.question("help", 2, command.AnyState, func(_ *Node, c *command.Call) error { return command.Help(c) }),
+		at.question("info", 2, reads, replyInfo),
+		at.question("keyslot", 3, reads, func(_ *Node, c *command.Call) error { return c.Int(SlotOf(c.Arg(2)), nil) }),
+		at.question("links", 2, reads, func(_ *Node, c *command.Call) error { c.Out.Array(0); return nil }),
+		at.change("meet", -4, changes),
+		at.question("myid", 2, reads, func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("node")); return nil }),
+		at.question("myshardid", 2, reads, func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("shard")); return nil }),
+		at.question("nodes", 2, reads, replyNodes),
+		at.question("replicas", 3, admin, ofThisNode([]any{})),
+		at.change("replicate", 3, changes),
+		at.change("reset", -2, admin|command.NoScript),
+		at.question("saveconfig", 2, changes, func(_ *Node, c *command.Call) error { return c.OK() }),
+		at.change("set-config-epoch", 3, changes),
+		at.change("setslot", -4, changes),
+		at.question("shards", 2, reads, replyShards),
+		at.question("slaves", 3, admin, ofThisNode([]any{})),
+		at.question("slots", 2, reads, replySlots),
 	}
 }
 

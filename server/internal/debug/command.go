@@ -39,9 +39,8 @@ func Shown(local, remote bool) string {
 // Command is DEBUG. host is asked at each call.
 func Command(host func(*command.Call) Host) *command.Command {
 	return &command.Command{
-		Name: "debug", Arity: -2, Flags: command.OfOperator, Group: command.GroupServer, Since: "1.0.0",
-		Complexity: "Depends on the subcommand", Summary: "Does what only tests want, if enable-debug-command allows it; DEBUG HELP lists what.",
-		Syntax: "subcommand [arg [arg ...]]", Run: func(c *command.Call) error { return run(host(c), c) },
+		Name: "debug", Arity: -2, Flags: command.OfOperator, Group: command.GroupServer,
+		Run: func(c *command.Call) error { return run(host(c), c) },
 	}
 }
 

@@ -16,29 +16,16 @@ const flags = command.Loading | command.Stale | command.ConnectionCategory
 func Command(table func() *command.Table) *command.Command {
 	h := handlers(table)
 	return &command.Command{
-		Name: "command", Arity: -1, Flags: flags, Group: command.GroupServer, Since: "2.8.13",
-		Complexity: "O(n), n being the number of commands", Summary: "Describes all commands.", Run: h.all,
+		Name: "command", Arity: -1, Flags: flags, Group: command.GroupServer, Run: h.all,
 		Subcommands: []*command.Command{
-			{Name: "command|count", Arity: 2, Flags: flags, Since: "2.8.13",
-				Complexity: "O(1)", Summary: "Returns the number of commands.",
+			{Name: "command|count", Arity: 2, Flags: flags,
 				Run: func(c *command.Call) error { c.Out.Int(int64(len(h().Commands))); return nil }},
-			{Name: "command|info", Arity: -2, Flags: flags, Since: "2.8.13",
-				Complexity: "O(n), n being the number of commands given", Summary: "Describes some commands, or all.",
-				Syntax: "[command-name [command-name ...]]", Run: h.info},
-			{Name: "command|docs", Arity: -2, Flags: flags, Since: "7.0.0",
-				Complexity: "O(n), n being the number of commands given", Summary: "Documents some commands, or all.",
-				Syntax: "[command-name [command-name ...]]", Run: h.docs},
-			{Name: "command|list", Arity: -2, Flags: flags, Since: "7.0.0",
-				Complexity: "O(n), n being the number of commands", Summary: "Returns the names of the commands.",
-				Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", Run: h.list},
-			{Name: "command|getkeys", Arity: -3, Flags: flags, Since: "2.8.13",
-				Complexity: "O(n), n being the number of arguments", Summary: "Returns the keys that a command names.",
-				Syntax: "command [arg [arg ...]]", Run: h.getKeys},
-			{Name: "command|getkeysandflags", Arity: -3, Flags: flags, Since: "7.0.0",
-				Complexity: "O(n), n being the number of arguments", Summary: "Returns the keys that a command names, and what it does with each.",
-				Syntax: "command [arg [arg ...]]", Run: h.getKeysAndFlags},
-			{Name: "command|help", Arity: 2, Flags: flags, Since: "5.0.0", Complexity: "O(1)",
-				Summary: "Lists the subcommands.", Run: command.Help},
+			{Name: "command|info", Arity: -2, Flags: flags, Run: h.info},
+			{Name: "command|docs", Arity: -2, Flags: flags, Run: h.docs},
+			{Name: "command|list", Arity: -2, Flags: flags, Run: h.list},
+			{Name: "command|getkeys", Arity: -3, Flags: flags, Run: h.getKeys},
+			{Name: "command|getkeysandflags", Arity: -3, Flags: flags, Run: h.getKeysAndFlags},
+			{Name: "command|help", Arity: 2, Flags: flags, Run: command.Help},
 		},
 	}
 }
@@ -79,7 +66,7 @@ func describe(cmd *command.Command) []any {
 		positions = append(positions, keySpecification(k))
 	}
 	return []any{
-		cmd.Name, cmd.Arity, command.SimpleSet(cmd.Flags.Names()), first, last, step, command.SimpleSet(cmd.Categories()), cmd.Tips(),
+		cmd.Name, cmd.Arity, command.SimpleSet(cmd.Flags.Names()), first, last, step, command.SimpleSet(cmd.Categories()), cmd.Tips,
 		positions, described(cmd.Subcommands),
 	}
 }

@@ -16,25 +16,18 @@ func Command(host func(*command.Call) Host) *command.Command {
 		return func(c *command.Call) error { return run(host(c).Spikes, c) }
 	}
 	return &command.Command{
-		Name: "latency", Arity: -2, Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on the subcommand",
-		Summary: "A container for commands about what took long.",
+		Name: "latency", Arity: -2, Group: command.GroupServer,
 		Subcommands: []*command.Command{
-			{Name: "latency|latest", Arity: 2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
-				Summary: "Returns the last spike of each event, and the worst.", Run: on((*Spikes).Latest)},
-			{Name: "latency|history", Arity: 3, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1): up to 160 spikes are kept",
-				Summary: "Returns the spikes of an event.", Syntax: "event", Run: on((*Spikes).History)},
-			{Name: "latency|histogram", Arity: -2, Flags: command.OfOperator, Since: "7.0.0", Complexity: "O(n), n being the number of commands",
-				Summary: "Returns how many executions of commands took how long, as sums up to powers of two of microseconds.",
-				Syntax:  "[command [command ...]]", Run: func(c *command.Call) error { return histogram(host(c), c) }},
-			{Name: "latency|reset", Arity: -2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
-				Summary: "Forgets the spikes of some events, or of all, and returns of how many.", Syntax: "[event [event ...]]",
+			{Name: "latency|latest", Arity: 2, Flags: command.OfOperator, Run: on((*Spikes).Latest)},
+			{Name: "latency|history", Arity: 3, Flags: command.OfOperator, Run: on((*Spikes).History)},
+			{Name: "latency|histogram", Arity: -2, Flags: command.OfOperator,
+				Run: func(c *command.Call) error { return histogram(host(c), c) }},
+			{Name: "latency|reset", Arity: -2, Flags: command.OfOperator,
 				Run: on(func(l *Spikes, c *command.Call) error { return c.Int(l.Reset(c.Strings(2)...), nil) })},
-			{Name: "latency|graph", Arity: 3, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
-				Summary: "Draws the spikes of an event.", Syntax: "event", Run: on((*Spikes).Graph)},
-			{Name: "latency|doctor", Arity: 2, Flags: command.OfOperator, Since: "2.8.13", Complexity: "O(1)",
-				Summary: "Says in words what the spikes are, and where to look next.",
-				Run:     func(c *command.Call) error { h := host(c); return h.Spikes.Doctor(c, h.Threshold) }},
-			command.HelpRow("latency", "2.8.13"),
+			{Name: "latency|graph", Arity: 3, Flags: command.OfOperator, Run: on((*Spikes).Graph)},
+			{Name: "latency|doctor", Arity: 2, Flags: command.OfOperator,
+				Run: func(c *command.Call) error { h := host(c); return h.Spikes.Doctor(c, h.Threshold) }},
+			command.HelpRow("latency"),
 		},
 	}
 }
