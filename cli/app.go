@@ -15,8 +15,8 @@ import (
 )
 
 // The program's entrance: Run, the list of commands, and the reply to an unknown command. Each
-// command has a file by its own name, with its flags and its help next to its code: help is data,
-// so that testdata/help.txt can hold all of it.
+// command has a file by its own name, with its flags next to its code, and its help in help/NAME.txt
+// (help.go); testdata/help.txt has all of it as it is printed.
 //
 // urfave/cli parses the command line. Two of its habits are not ours: it takes options only before
 // arguments (see flagsFirst), and it prints errors and ends the process by itself, which
@@ -67,21 +67,8 @@ func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 // newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option.
 func newApp(t *terminal.Streams) *cli.App {
 	app := &cli.App{
-		Name:     "stave",
-		HelpName: "stave",
-		Usage:    "an append-only store that speaks Redis data structures",
-		Description: `Without a command, stave opens a shell on ./stave-data.
-
-A store is a directory that one process opens for writing at a time. What only
-reads (check, stats, inspect, tail, export, backup, exec GET) runs alongside it. serve offers the
-store to Redis clients, and then shell and exec reach it with --addr.
-
-DIR may be given as an argument or as --dir DIR; exec and import have --dir alone.
-
-The exit status is 0 if all went well, 1 after an error reply, 2 for wrong usage,
-3 if a store could not be opened or a server not reached, 4 if check found
-damage or repair lost something, 5 if import skipped lines, and 130 when
-interrupted. Errors go to the standard error, one line each.`,
+		Name:           "stave",
+		HelpName:       "stave",
 		Version:        versionText(),
 		Reader:         t.In,
 		Writer:         t.Out,
@@ -96,7 +83,9 @@ interrupted. Errors go to the standard error, one line each.`,
 			completionCommand(t), manCommand(t), versionCommand(t),
 		},
 	}
+	app.Usage, app.Description, _ = strings.Cut(strings.TrimSpace(helpText("stave", nil)), "\n\n")
 	for _, c := range app.Commands {
+		describe(c)
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(c.Flags, err) }
 		c.HideHelpCommand = true // "stave exec help" is a command for the store
 		for _, f := range c.Flags {

@@ -27,33 +27,7 @@ import (
 // backupCommand describes stave backup.
 func backupCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "backup",
-		Usage:     "Copies a store as of one moment, also while a server writes to it",
-		ArgsUsage: "[DIR] NEW",
-		UsageText: "stave backup [DIR] NEW [--incremental OLD] [--json]",
-		Description: `Makes a copy of the store in the directory NEW, which must be new or empty. It has
-what had been acknowledged before, no half of any transaction, and is on disk when
-the command ends. The store is opened for reading only: it may be in use.
-
-The files of a store are never changed once they are full, so the copy shares them
-by hard links and only copies what is still being written. On another file system
-everything is copied. To guard against a disk that fails, take the copy to another
-one: damage to a shared file is damage to both.
-
-With --incremental OLD, which is an earlier backup of the store on the disk of NEW,
-the files that OLD has are verified and shared with it, and only what is new is
-copied from the store. NEW is as whole as any backup: OLD may be deleted.
-
-   stave backup data /mnt/backups/monday
-   stave backup data /mnt/backups/tuesday --incremental /mnt/backups/monday
-
-With - in the place of NEW the copy is written to standard output as a tar archive,
-which extracted into an empty directory, or given to stave restore, is the same store.
-
-   stave backup data - | gzip > data.tar.gz
-
-The copy is a store of its own, to be served or opened like any other. stave check
-verifies all of it, and stave restore makes a store of it that leaves it as it is.`,
+		Name: "backup",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "incremental", Aliases: []string{"i"}, Usage: "share with the earlier backup `OLD` what it has"},

@@ -19,24 +19,7 @@ import (
 // With --json on a terminal there are no bars: they would mix with the object.
 func benchCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "bench",
-		Usage:     "Measures a store on this machine's disk",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave bench [DIR] [-n N] [--size BYTES] [--threads T] [--sync MODE] [--only LIST] [--json]",
-		Description: `   stave bench /mnt/disk -n 1000000
-   stave bench /mnt/disk -n 1000000 --only put,get --sync always
-
-Makes a store in a new directory inside DIR (the system's directory for temporary
-files if none is named: that may be memory, and not the disk to be measured),
-measures it through the embedded interface, and removes it.
-
-Every workload is N operations, shared among the threads. What a get or a rank
-needs is loaded before, unmeasured. For each there are the operations a second,
-the times that 50, 90, 99 and 99.9 % of the operations did not exceed, the
-longest, and how many took how long: the bar of 1.02 us holds those of 1024 to
-2047 ns. --only chooses, by name, from
-
-` + benchmark.Describe(),
+		Name: "bench",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 100_000, Usage: "`N` operations a workload"},
 			&cli.IntFlag{Name: "size", Value: 128, Usage: "values of `BYTES`"},

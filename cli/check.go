@@ -30,23 +30,7 @@ const maxFindings = 1000
 // checkCommand describes stave check.
 func checkCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "check",
-		Usage:     "Reads a whole store and reports whatever is damaged",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave check [DIR] [--json]",
-		Description: `   stave check data
-   stave check data --json | jq .sound
-
-Verifies every checksum, follows every entry of the index to its record, counts
-the elements of every collection again and compares the hint files. It writes
-nothing and can run alongside a server; it then checks the store as it was when the
-check began.
-
-Each finding is one line with its file and offset. Files in which an opening has
-kept what it truncated are listed; they are no finding. The status is 0 for a
-sound store, 4 for a damaged one, and 3 if it could not be opened to be checked.
-A store that is too damaged to be opened for writing is checked as far as it can
-be read.`,
+		Name: "check",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},

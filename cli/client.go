@@ -12,19 +12,7 @@ import (
 // cliCommand describes stave cli.
 func cliCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "cli",
-		Usage:     "Talks to a server, with the options of redis-cli",
-		UsageText: "stave cli [-h HOST] [-p PORT] [COMMAND [ARG...]]\n" + "stave cli [-h HOST] [-p PORT] < SCRIPT",
-		Description: `   stave cli -p 6380 SET greeting "hello world"
-   stave cli -h 127.0.0.1 -p 6380 -n 1 DBSIZE
-   stave cli -c prod PING
-
-Without a command it is stave shell --addr HOST:PORT, and with one stave exec --addr
-HOST:PORT, whose help has the rest. A password is taken from $STAVE_PASSWORD or
-$REDISCLI_AUTH, or from the file of settings: there is no -a, since every user of
-the machine sees a command line.
-
-` + connectionsHelp,
+		Name: "cli",
 		Flags: append(append(append(hostFlags(),
 			&cli.StringFlag{Name: "socket", Aliases: []string{"s"}, Usage: "the server listens on the socket at `PATH`"},
 			&cli.StringFlag{Name: "pass", Aliases: []string{"a"}, Hidden: true}),

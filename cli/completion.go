@@ -21,16 +21,7 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 // completionCommand describes stave completion.
 func completionCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "completion",
-		Usage:     "Prints a script that completes commands and options in a shell",
-		ArgsUsage: "SHELL",
-		UsageText: "stave completion bash | zsh | fish | powershell",
-		Description: `   stave completion bash > ~/.local/share/bash-completion/completions/stave
-   stave completion zsh > ~/.zfunc/_stave
-   stave completion fish > ~/.config/fish/completions/stave.fish
-   stave completion powershell >> $PROFILE
-
-Within stave's own shell, completion knows the keys of the store.`,
+		Name: "completion",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || !slices.Contains(completionShells, c.Args().First()) {
 				return usagef("completion takes one of %s", strings.Join(completionShells, ", "))
@@ -47,13 +38,7 @@ Within stave's own shell, completion knows the keys of the store.`,
 // manCommand describes stave man.
 func manCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "man",
-		Usage:     "Prints the manual page",
-		UsageText: "stave man | man -l -",
-		Description: `   stave man | man -l -
-   stave man > /usr/local/share/man/man1/stave.1
-
-The page is in roff, for man. It has what stave help and stave help COMMAND print.`,
+		Name: "man",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
 				return usagef("man takes no argument")

@@ -13,17 +13,6 @@ import (
 
 // The file of settings of a user has stores and servers by name, and how the interactive shell begins.
 
-// connectionsHelp describes it, for the commands that read it.
-const connectionsHelp = `The file of settings is ~/.config/stave/config ($STAVE_CLIENT_CONFIG):
-
-      connection prod rediss://ops:secret@db.example:6380/0
-      connection local /var/lib/stave
-      set timing
-
---connection prod is then that server, --connection local that directory, and the
-interactive shell begins with :set timing. With a password in it the file must be
-for its owner alone (chmod 600).`
-
 // userSettings is what the file of settings says.
 type userSettings struct {
 	path        string

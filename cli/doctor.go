@@ -26,22 +26,7 @@ import (
 // doctorCommand describes stave doctor.
 func doctorCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "doctor",
-		Usage:     "Examines the machine and the directory of a store, and says what to do",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave doctor [DIR] [--json]",
-		Description: `   stave doctor /var/lib/stave
-
-Looks at the limits of the process, the file system and the room that it has, what a
-sync to the disk costs, the clock, and, if there is a store, at what an earlier
-opening has left behind. Each line is ok, a warning or a failure, and says what to
-do. The figures are of this moment.
-
-To measure the disk it writes a file of 4 KiB to the directory, some 50 times, and
-removes it. It changes nothing else, and a server may be running. It does not read
-the data: stave check does.
-
-The status is 0, or 1 if there is a failure.`,
+		Name:  "doctor",
 		Flags: []cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all of it as one JSON object"}},
 		Action: onDir(func(c *cli.Context, dir string) error {
 			return runDoctor(t, dir, c.Bool("json"))

@@ -30,22 +30,7 @@ import (
 // dumpCommand describes stave dump.
 func dumpCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "dump",
-		Usage:     "Shows what one file of a store holds, record by record",
-		ArgsUsage: "FILE",
-		UsageText: "stave dump FILE [--json] [--values N]",
-		Description: `   stave dump data/000000001.data
-   stave dump data/MANIFEST
-
-FILE is a segment (.data), a hint (.hint), a MANIFEST, an INDEX or a TTL file. Each
-record, edit, section or deadline is one line with its offset. Bytes that do not
-verify are a line with DAMAGE; the next line is the next thing that does. The last
-commit of a file that a server is writing to may look damaged. What only a newer
-version of Stave knows is a line with NEWER.
-
-The status is 0, 4 if there was damage, or 3 if the file could not be read, or a
-newer version wrote it.
-docs/FORMAT.md explains the lines.`,
+		Name: "dump",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "values", Value: 60, Usage: "show `N` bytes of each value"},
 			&cli.BoolFlag{Name: "json", Usage: "print each line as JSON; bytes that are not text are escaped as in the shell"},

@@ -25,45 +25,7 @@ import (
 // standard input as the last one, and a script.
 func execCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:  "exec",
-		Usage: "Runs one command, or a script from the standard input",
-		UsageText: "stave exec [--dir DIR | --addr HOST:PORT] COMMAND [ARG...]\n" + "stave exec [--dir DIR | --addr HOST:PORT] < SCRIPT\n" +
-			"stave exec [--dir DIR | --addr HOST:PORT] --pipe | --scan | --bigkeys | --memkeys | --keystats | --latency",
-		Description: `The reply goes to the standard output; bare when that is not a terminal, with
-types and quotes when it is. An error reply goes to the standard error, and the
-status is then 1. Options stand before the command:
-
-   stave exec --dir data SET greeting "hello world"
-   stave exec --dir data GET greeting | tr a-z A-Z
-   stave exec --addr 127.0.0.1:6380 ZADD board -1 ada
-
--x takes the last argument from the standard input, bytes as they are:
-
-   stave exec -x SET picture < picture.png
-
--X TAG takes the argument that is TAG from there:
-
-   stave exec -X @ EVAL @ 1 key < script.lua
-
--r runs the command several times, -r -1 until Ctrl-C, and -i waits so many seconds
-in between:
-
-   stave exec -a 127.0.0.1:6380 -r 60 -i 1 LLEN jobs
-
-A command that only reads opens the store for reading: it makes none, changes none,
-and runs alongside a server. One that is refused, or stores nothing, makes none either.
-Without a command, the standard input is run as a script; see stave help shell.
-
---pipe takes many commands, as lines or as redis-cli --pipe does, and prints no replies.
-An error names the byte at which its command begins, and ends it (a server has been sent
-some more by then), unless --keep-going is given:
-
-   stave exec -u redis://127.0.0.1:6380 --pipe < commands
-
---scan lists names of keys, with --pattern and --type. --bigkeys, --memkeys and
---keystats look at all keys of the namespace, for --output table, json, csv ...; of a
-directory, stave inspect tells more. There is no --hotkeys, since nothing counts
-accesses, and no --stat: stave top and stave stats --watch show more.`,
+		Name:   "exec",
 		Flags:  append(storeFlags(), execFlags()...),
 		Action: func(c *cli.Context) error { return runExec(t, c) },
 	}

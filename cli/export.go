@@ -19,39 +19,7 @@ import (
 // exportCommand describes stave export.
 func exportCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "export",
-		Usage:     "Writes the keys of a store as lines of JSON, or as a file of a Redis",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave export [DIR] [--format F] [--db N] [--match PATTERN] [--sort] > FILE",
-		Description: `   stave export data > keys.jsonl
-   stave export data --format rdb > dump.rdb
-   stave export data --format aof | redis-cli --pipe
-   stave export data --match 'user:*' --sort
-   stave export data --to redis://127.0.0.1:6379
-
-As lines of JSON one line is one key with everything it holds, in the form that
-stave help import describes. Importing the lines into another store makes the same
-keys: bytes that are not UTF-8 are written in base64, deadlines as Unix times.
-
-As an RDB file of version 9 all keys can be loaded by Redis 5 and later. Libraries
-of functions need version 10, Redis 7.0, which is written if there are any, unless
---rdb-version says otherwise. Deadlines of the fields of hashes need version 12,
-Redis 7.4. What a version has no room for is left out and counted, and the status is 5.
-
-As an AOF all keys are commands, for redis-cli --pipe or a Redis that starts with
-it. They are for a Redis that has none of these keys.
-
-Libraries are in none of the namespaces: --db and --match leave them out.
-
-With --to the keys are brought to a running Redis with RESTORE, each in the place of
-what it had; stave import --from URL --verify compares both sides afterwards.
-
-Hash fields and set members are sorted, so that two exports of the same key are
-the same line; --sort puts the keys in order too, for which it holds all their
-names in memory. Otherwise nothing but one key's field names is.
-
-The store is opened for reading only: a server may go on working with it, and
-the export has each key as it was when the export began.`,
+		Name: "export",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: exportJSON, Usage: "write `F`: jsonl, rdb or aof"},

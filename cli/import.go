@@ -19,66 +19,11 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// importHelp describes what can be imported.
-const importHelp = `The first bytes of the file say what it is: an RDB file of a Redis, an AOF or other
-commands in RESP, the manifest of an AOF or the directory where it is, or lines.
-
-   stave import data dump.rdb
-   redis-cli --rdb - | stave import data -
-   stave import data keys.jsonl
-
-   stave import data appendonlydir
-
-A running Redis is read with SCAN and DUMP, while it goes on working; --verify then
-compares every key.
-
-   stave import data --from redis://127.0.0.1:6379 --match 'user:*' --state progress
-   stave import data --from redis://127.0.0.1:6379 --verify
-
-An RDB file may be of any version from 1 to 12. Its databases become namespaces, and
-deadlines stay. What a store cannot hold, such as values of modules, is left out and
-named, and the status is 5 then. So it is if an AOF ends within a command, as after
-a crash: what comes before is imported.
-
-With --key-template the file is a table whose first line names the columns. A row
-becomes a hash of all its cells, or what --type says; lists, sets and sorted sets
-get an element from each row.
-
-   stave import data people.csv --key-template 'user:{id}'
-   stave import data scores.csv --key-template 'board:{game}' --type zset --value player --score points
-
-In a file of lines, one that starts with { is one key, as stave export writes them:
-
-   {"key":"greeting","type":"string","value":"hi","ttl_ms":60000}
-   {"key":"user:1","type":"hash","value":{"name":"Ada","born":"1815"}}
-   {"key":"jobs","type":"list","value":["first","second"]}
-   {"key":"tags","type":"set","value":["a","b"]}
-   {"key":"board","type":"zset","value":[["Ada",1.5],["Bob","inf"]]}
-   {"library":"mylib","value":"#!lua name=mylib\nredis.register_function(...)"}
-
-It replaces whatever the key held, or the library of functions. "ttl_ms" counts
-from now, "expire_at_ms" is a Unix time in milliseconds, "field_expire_at_ms" has
-those of the fields of a hash, "db" is the namespace. Bytes that are not UTF-8
-stand in "keyB64" and "valueB64", or as {"b64":"..."} wherever a collection has a
-string; a hash, and the deadlines of its fields, can be an array of pairs too.
-
-Any other line is a command as in the shell: SET greeting "hello world". Blank
-lines and lines that start with # are skipped.
-
-The first bad line or key ends the import with status 1 and is named; everything
-before it is stored. With --keep-going bad ones are named and skipped, and the status
-is 5. The store is flushed to the disk once, at the end, unless --sync says
-otherwise.`
-
 // importCommand describes stave import. Its help is also the description of the lines, for authors
 // of such files.
 func importCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:        "import",
-		Usage:       "Reads keys or commands from a file into a store",
-		ArgsUsage:   "[DIR] FILE",
-		UsageText:   "stave import [DIR] FILE [--keep-going]    (- is the standard input)",
-		Description: importHelp,
+		Name: "import",
 		Flags: append(append(csvFlags(), redisFlags()...),
 			dirFlag(),
 			&cli.IntFlag{Name: "db", Aliases: []string{"n"}, Usage: "import lines that name no namespace into `N`"},

@@ -19,24 +19,7 @@ import (
 // inspectCommand describes stave inspect.
 func inspectCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "inspect",
-		Usage:     "Draws a store: its segments, types, deadlines, sizes and biggest keys",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave inspect [DIR] [--json | --html FILE]",
-		Description: `   stave inspect data
-   stave inspect data --html report.html
-
-Draws each segment as a bar, to scale: what is live, what has been overwritten or
-deleted, and what has expired and is still there. Next to it stand how many records
-it has and how old it is, whether its hint file is there, and whether the next
-merge would take it. Below that are the types, the time that keys have to live, the
-sizes, and the biggest keys and groups of keys; a group is what stands before the
-first colon of a name.
-
---html writes the same as one page that needs nothing else, for a report.
-
-It looks at every key, without reading values. The store is opened for reading only,
-so a server may go on working with it.`,
+		Name: "inspect",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.IntFlag{Name: "biggest", Value: 10, Usage: "list the `N` biggest keys, and as many groups"},

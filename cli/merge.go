@@ -22,23 +22,7 @@ import (
 // mergeCommand describes stave merge.
 func mergeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "merge",
-		Usage:     "Gives back the disk space of overwritten and deleted data",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave merge [DIR] [--dry-run] [--all] [--json]",
-		Description: `   stave merge data --dry-run
-   stave merge data --all
-
-Copies what is live out of the segments with the most garbage and removes those
-segments. A running server does this by itself; this is for a store that no
-process has open. Interrupting it is safe: what has been merged by then stays so.
-
-Without --all it takes the segments for which the copying pays: those with 40 %
-or 128 MiB of garbage, and short ones. --all takes every segment, also the one
-that is still being written to, and leaves no garbage at all.
-
---dry-run shows the plan with its reasons and changes nothing; it works alongside a
-running server too.`,
+		Name: "merge",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "show what would be merged and why, and change nothing"},

@@ -28,28 +28,7 @@ const maxLosses = 1000
 // repairCommand describes stave repair.
 func repairCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "repair",
-		Usage:     "Copies what is left of a damaged store into a new one",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave repair [DIR] --out NEW [--json]",
-		Description: `   stave repair data --out fixed
-
-Reads every segment of a store that no process has open, copies each record that
-verifies into a new store in the directory NEW, and lists what it could not copy.
-The damaged store is not changed. The new one is made as NEW.partial, and has its
-name when all of it is on disk. What an interrupted repair leaves as NEW.partial is to
-be deleted.
-
-A loss of which a hint file tells is one line with its key; it says whether an
-older value is in the new store in its place. Of another loss only the place is
-known: anything written before it may then be older than it was. What had been
-replaced or deleted since is not counted as lost. What openings of the store have
-truncated and kept (files with .torn- in their names) is put back where it was in
-time; delete those files first to leave it out. Counts of collections are made
-right, and lists with missing elements are closed up.
-
-The status is 0 if nothing was lost, 4 if something was, and 3 if there was
-nothing to read.`,
+		Name: "repair",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "out", Usage: "the directory of the new store, which must be new or empty"},

@@ -23,25 +23,7 @@ import (
 // restoreCommand describes stave restore.
 func restoreCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "restore",
-		Usage:     "Makes a store of a backup, after verifying all of it",
-		ArgsUsage: "BACKUP NEW",
-		UsageText: "stave restore BACKUP NEW [--json]\n" + "stave restore - NEW < ARCHIVE",
-		Description: `   stave restore /mnt/backups/tuesday data
-
-Checks every record of the directory BACKUP, as stave check does, and makes a store
-with its content in the directory NEW, which must be new or empty: no store is ever
-written over. NEW has its name when all of it is on disk. BACKUP is not changed.
-Full files are shared by hard links if both places are on one disk, and otherwise
-copied.
-
-BACKUP may also be an archive that stave backup - has written, or - for one on the
-standard input. Its files are written to NEW.partial and checked there:
-
-   gzip -dc data.tar.gz | stave restore - copy
-
-The status is 0, 3 if BACKUP could not be opened, and 4 if it is damaged; then stave
-repair BACKUP --out NEW copies what is left.`,
+		Name: "restore",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
 			quietFlag(),

@@ -27,29 +27,7 @@ import (
 // a process.
 func serveCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:  "serve",
-		Usage: "Serves a store to Redis clients",
-		UsageText: "stave serve [--config FILE] [--dir DIR] [--addr HOST:PORT] [--sync MODE]\n" +
-			"stave serve --follow [DIR] [--addr HOST:PORT]",
-		Description: `   stave serve --dir data --addr 127.0.0.1:6380 --http 127.0.0.1:8080
-   stave serve --config stave.conf
-   stave serve --follow data --addr 127.0.0.1:6381
-
-Speaks RESP2 and RESP3 to any Redis client. One line on the standard output says
-when the server is ready; what an operator should know goes to the standard
-error. SIGINT and SIGTERM let running commands finish, flush everything to the
-disk and end with status 0; a second signal ends at once.
-
-Settings come from FILE, in the syntax of redis.conf, then from variables such
-as $STAVE_MAXCLIENTS, then from flags; the last one that has a setting holds. A
-change of the file, and SIGHUP, apply what may change while the server runs.
-
-With --follow it serves the store of another process, which goes on writing: for
-reading only, some milliseconds behind. It takes no lock and changes no byte.
-
-An address that other machines can reach is refused unless the default user
-needs a password ($STAVE_REQUIREPASS, requirepass or --aclfile) and connections
-are encrypted (--tls-port, and --port 0); --protected-mode no allows plain text.`,
+		Name: "serve",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "config", Aliases: []string{"c"}, DefaultText: "$STAVE_CONFIG", Usage: "read settings from `FILE`"},

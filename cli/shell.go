@@ -19,30 +19,7 @@ type shellOptions struct {
 // command.
 func shellCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "shell",
-		Usage:     "Opens an interactive shell on a store or on a server",
-		UsageText: "stave shell [DIR | --addr HOST:PORT]\n" + "stave shell DIR --read-only [--follow]\n" + "command lines | stave shell [--keep-going] ...",
-		Description: `   stave shell data
-   stave shell data --read-only --follow
-   stave shell --addr 127.0.0.1:6380
-   echo 'GET greeting' | stave shell data
-
-Lines are commands as redis-cli takes them; HELP explains. With a terminal
-there are completion (Tab), a hint of the arguments that follow, and a history
-in ~/.stave_history ($STAVE_HISTFILE), which passwords do not enter. PEEK shows
-what a key is; a command and a bar send replies to a program: HGETALL u | jq .
-What removes everything asks first. A reply that is longer than the screen goes to
-$STAVE_PAGER, $PAGER or less; :set nopager stops that, and :set table, csv, jsonl,
-pretty, json, raw and typed choose the form of replies, as --output does.
-
-` + connectionsHelp + `
-
-With --read-only no lock is taken, so another process may be writing; with --follow
-too, the shell shows what that writes, some milliseconds later.
-
-When the standard input is not a terminal its lines are run as a script: one
-command a line, blank lines and lines that start with # skipped. The first error
-ends it with status 1 and the number of the line, unless --keep-going is given.`,
+		Name: "shell",
 		Flags: append(storeFlags(),
 			&cli.BoolFlag{Name: "read-only", Usage: "open the store for reading only, as it is at this moment"},
 			&cli.BoolFlag{Name: "follow", Usage: "with --read-only: go on with what another process writes"},

@@ -14,26 +14,6 @@ import (
 // that the shell talks to: the server may be a Redis, whose COMMAND DOCS has
 // other words, or an older Stave.
 
-// shellHelp is what HELP alone says.
-const shellHelp = `stave shell. Commands are Redis's, and so are the quotes: "a\x00b" and 'it\'s'.
-  HELP SET          how a command is used, with an example
-  HELP @hash        the commands of a group: %s
-  Tab               completes commands, subcommands and key names
-  Ctrl-R            searches the lines typed before
-  Ctrl-C            drops the line; Ctrl-D or EXIT leaves
-  5 INCR visits     runs a command five times
-  :watch 2 LLEN q   runs a command every two seconds, in place, until Ctrl-C
-  PEEK key          shows what a key is, and the beginning of its value
-  HGETALL u | jq .  sends the replies, without types and quotes, to a command of the system
-  CLEAR             clears the screen
-  :set nohints      stops the hints below the line; :set hints brings them back
-  :set timing       says how long each command took; :set notiming stops that
-  :set json         prints replies as JSON; the other forms are raw, pretty (indented JSON),
-                    jsonl (an element a line), csv, table, and typed, which is how it begins
-  :set nopager      does not send long replies to a pager ($STAVE_PAGER, $PAGER or less);
-                    :set pager brings it back, :set pager COMMAND takes another one
-`
-
 // help answers HELP, HELP command and HELP @group from the command table. ok is
 // false when args are something else. It is answered here and not by the
 // store, so that it works the same on every server.
@@ -43,7 +23,7 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 	}
 	bold := s.printer.Color && s.printer.Format == terminal.Typed
 	if len(args) == 1 {
-		return fmt.Sprintf(shellHelp, strings.Join(groups(), " ")), true, nil
+		return helpText("in-shell", strings.Join(groups(), " ")), true, nil
 	}
 	if group, isGroup := strings.CutPrefix(strings.ToLower(string(args[1])), "@"); isGroup {
 		text = groupHelp(group, bold)

@@ -23,16 +23,7 @@ import (
 // statsCommand describes stave stats.
 func statsCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "stats",
-		Usage:     "Shows what a store holds: segments, garbage, keys, deadlines, memory",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave stats [DIR] [--json] [--watch [--every T] [--count N]]",
-		Description: `   stave stats data
-   stave stats data --watch --every 5s
-
-Opens the store for reading only, so it can run alongside a server; it then shows the
-store as it was at that moment. With --watch it follows the store, and shows it
-again and again until Ctrl-C.`,
+		Name: "stats",
 		Flags: append([]cli.Flag{
 			dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all figures as one JSON object"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on, and show what another process does to the store"},

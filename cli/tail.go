@@ -26,30 +26,7 @@ import (
 // tailCommand describes stave tail.
 func tailCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "tail",
-		Usage:     "Shows the commits of a store as lines of JSON, also while a server writes to it",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave tail [DIR] [--since SEQ] [--follow] [--db N] [--match PATTERN]",
-		Description: `   stave tail data
-   stave tail data --since 0 > all.jsonl
-   stave tail data --since 4711 --follow --match 'user:*'
-
-Each line is a commit: the sequence number of its last record, and what it has
-changed, in order. A consumer that has dealt with a line goes on after it with
---since and its number, and misses nothing. Without --since the last commits are
-shown. With --follow those that come are shown, until Ctrl-C.
-
-   {"sequence":1,"changes":[{"op":"put","key":"greeting","type":"string","value":"hi"}]}
-
-A commit is shown when it is known to be on the disk, with the default settings of
-a server one or two seconds after it was made, so no line is ever taken back.
-Merges remove commits: a --since before what is left is an error. Then take a
-stave export, and go on with the number that the error names.
-
-The log has no times. The store is not opened for writing, and no server needs to
-be asked. docs/FOLLOW.md explains the members of a line. The status is 0, also after
-Ctrl-C with --follow; 1 if commits are not there any more, or another copy of the
-store is there; 3 if there is no store; 4 if the log is damaged.`,
+		Name: "tail",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.Uint64Flag{Name: "since", Usage: "begin after the commit with sequence number `SEQ`; 0: with the first", DefaultText: "the last commits"},

@@ -24,16 +24,7 @@ import (
 // topCommand describes stave top.
 func topCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "top",
-		Usage:     "Shows what a running server does, once a second",
-		UsageText: "stave top [-h HOST] [-p PORT] [--every T] [--count N]",
-		Description: `   stave top -p 6380
-   stave top --addr /run/stave.sock --count 1
-
-Operations a second, the share of reads that found a key, traffic, memory, the log
-with its live bytes and the merge that is running, and the busiest commands with
-the time that they took (median and 99th percentile since the server's start).
-Ctrl-C ends it. Where the output is no terminal, pictures follow one another.`,
+		Name: "top",
 		Flags: slices.Concat(hostFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "the server is at `HOST:PORT`, or at a socket's path"},
 		}, authFlags(), watchFlags()),

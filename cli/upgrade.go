@@ -23,19 +23,7 @@ import (
 // upgradeCommand describes stave upgrade.
 func upgradeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "upgrade",
-		Usage:     "Says which files of a store have older formats, and what that means",
-		ArgsUsage: "[DIR]",
-		UsageText: "stave upgrade [DIR] [--json]",
-		Description: `   stave upgrade data
-
-Reads the version of each file of a store. Every version of Stave opens the segments
-and manifests of all earlier ones as they are, so there is nothing to be rewritten.
-Files that only save time (hints, INDEX, TTL) may be of an older version: a writer
-replaces them by itself, and says nothing.
-
-It changes nothing. The status is 0, or 3 if a segment or manifest is of a newer
-version, which this program refuses to open.`,
+		Name:  "upgrade",
 		Flags: []cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: onDir(func(c *cli.Context, dir string) error {
 			return runUpgrade(t, dir, c.Bool("json"))

@@ -17,12 +17,7 @@ import (
 // it.
 func versionCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:      "version",
-		Usage:     "Prints the version, and what it was built from",
-		UsageText: "stave version",
-		Description: `   stave version
-
-One line. A report of a bug needs it.`,
+		Name: "version",
 		Action: func(*cli.Context) error {
 			_, err := fmt.Fprintf(t.Out, "stave %s %s/%s %s%s\n", versionText(), runtime.GOOS, runtime.GOARCH, runtime.Version(), revision())
 			return failed(exitCommand, err)
