@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/urfave/cli/v2"
 
@@ -99,10 +101,16 @@ func manPage(app *cli.App) (string, error) {
 	return strings.ReplaceAll(page, "\u200b", ""), nil
 }
 
+//go:embed completion
+var completionFiles embed.FS
+
+var completionTemplates = template.Must(template.ParseFS(completionFiles, "completion/*.txt"))
+
 // A completedCommand is what the scripts know of a command.
 type completedCommand struct {
-	name, usage string
-	options     []string
+	Name    string
+	Quoted  string // the usage, within single quotes
+	Options string // with blanks between them
 }
 
 // completedCommands are the commands that are shown, and help.
@@ -112,107 +120,29 @@ func completedCommands(app *cli.App) []completedCommand {
 		if c.Hidden {
 			continue
 		}
-		item := completedCommand{name: c.Name, usage: c.Usage}
+		var options []string
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {
 				if len(name) > 1 {
-					item.options = append(item.options, "--"+name)
+					options = append(options, "--"+name)
 				}
 			}
 		}
-		if !slices.Contains(item.options, "--help") {
-			item.options = append(item.options, "--help")
+		if !slices.Contains(options, "--help") {
+			options = append(options, "--help")
 		}
-		list = append(list, item)
+		list = append(list, completedCommand{c.Name, strings.ReplaceAll(c.Usage, "'", `'\''`), strings.Join(options, " ")})
 	}
 	return list
 }
 
-// completionScript is the script for a shell.
+// completionScript is the script for a shell: completion/SHELL.txt with the commands, but for fish, for which the
+// library makes one.
 func completionScript(app *cli.App, shell string) (string, error) {
-	list := completedCommands(app)
-	switch shell {
-	case "bash":
-		return bashCompletion(list), nil
-	case "zsh":
-		return zshCompletion(list), nil
-	case "powershell":
-		return powershellCompletion(list), nil
+	if shell == "fish" {
+		return flat(app).ToFishCompletion()
 	}
-	return flat(app).ToFishCompletion()
-}
-
-func bashCompletion(list []completedCommand) string {
-	var names []string
-	var cases strings.Builder
-	for _, c := range list {
-		names = append(names, c.name)
-		fmt.Fprintf(&cases, "\t%s) words='%s' ;;\n", c.name, strings.Join(c.options, " "))
-	}
-	return `# bash completion for stave
-_stave() {
-	local cur=${COMP_WORDS[COMP_CWORD]} words=''
-	COMPREPLY=()
-	if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
-		COMPREPLY=($(compgen -W '` + strings.Join(names, " ") + ` help' -- "$cur"))
-		return
-	fi
-	[[ $cur == -* ]] || return
-	case ${COMP_WORDS[1]} in
-` + cases.String() + `	esac
-	COMPREPLY=($(compgen -W "$words" -- "$cur"))
-}
-complete -o default -F _stave stave
-`
-}
-
-func zshCompletion(list []completedCommand) string {
-	var names, cases strings.Builder
-	for _, c := range list {
-		fmt.Fprintf(&names, "\t\t'%s:%s'\n", c.name, strings.ReplaceAll(c.usage, "'", `'\''`))
-		fmt.Fprintf(&cases, "\t%s) compadd -- %s ;;\n", c.name, strings.Join(c.options, " "))
-	}
-	return `#compdef stave
-_stave() {
-	local -a commands
-	commands=(
-` + names.String() + `		'help:Shows the commands, or help for one'
-	)
-	if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then
-		_describe command commands
-		return
-	fi
-	if [[ $words[CURRENT] != -* ]]; then
-		_files
-		return
-	fi
-	case $words[2] in
-` + cases.String() + `	esac
-}
-compdef _stave stave
-`
-}
-
-func powershellCompletion(list []completedCommand) string {
-	var table strings.Builder
-	for _, c := range list {
-		fmt.Fprintf(&table, "\t\t'%s' = '%s'\n", c.name, strings.Join(c.options, " "))
-	}
-	return `# PowerShell completion for stave
-Register-ArgumentCompleter -Native -CommandName stave -ScriptBlock {
-	param($wordToComplete, $commandAst, $cursorPosition)
-	$commands = [ordered]@{
-` + table.String() + `		'help' = ''
-	}
-	$typed = @($commandAst.CommandElements | ForEach-Object { $_.ToString() })
-	$choices = if ($typed.Count -le 1 -or ($typed.Count -eq 2 -and $wordToComplete) -or $typed[1] -eq 'help') {
-		$commands.Keys
-	} elseif ($wordToComplete.StartsWith('-')) {
-		"$($commands[$typed[1]])".Split(' ')
-	}
-	$choices | Where-Object { $_ -like "$wordToComplete*" } | ForEach-Object {
-		[System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
-	}
-}
-`
+	var script strings.Builder
+	err := completionTemplates.ExecuteTemplate(&script, shell+".txt", completedCommands(app))
+	return script.String(), err
 }

@@ -16,6 +16,10 @@ func TestBashCompletes(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash")
 	}
+	completion, err := completionScript(newApp(terminal.Open(nil, nil, nil)), "bash")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for words, want := range map[string]string{
 		"stave ch":                  "check",
 		"stave help insp":           "inspect",
@@ -24,7 +28,7 @@ func TestBashCompletes(t *testing.T) {
 		"stave check $(touch oops)": "",
 		"stave nosuch --":           "",
 	} {
-		script := bashCompletion(completedCommands(newApp(terminal.Open(nil, nil, nil)))) + "\nCOMP_WORDS=(" + "\"${@}\"" + "); COMP_CWORD=$(( $# - 1 )); _stave; echo \"${COMPREPLY[*]}\""
+		script := completion + "\nCOMP_WORDS=(" + "\"${@}\"" + "); COMP_CWORD=$(( $# - 1 )); _stave; echo \"${COMPREPLY[*]}\""
 		args := append([]string{"-c", script, "bash"}, strings.SplitN(words, " ", 3)...)
 		cmd := exec.Command(bash, args...)
 		cmd.Dir = t.TempDir()
