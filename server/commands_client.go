@@ -18,11 +18,10 @@ var clientCommands = []*command.Command{
 	{Name: "client|id", Arity: 2, Flags: command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil })},
 	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetName)},
-	{
-		Name: "client|setname", Arity: 3, Flags: command.OfSession, Run: onSession(func(s *Session, c *command.Call) error {
+	{Name: "client|setname", Arity: 3, Flags: command.OfSession,
+		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Done(s.setName(c.Arg(2)))
-		}),
-	},
+		})},
 	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
 	{Name: "client|info", Arity: 2, Flags: command.OfSession, Run: onSession(clientInfo)},
 	{Name: "client|list", Arity: -2, Flags: command.OfOperator, Run: onSession(clientList)},

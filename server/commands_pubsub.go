@@ -42,11 +42,10 @@ var pubSubSubcommands = []*command.Command{
 		Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Channel) })},
 	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.AnyState,
 		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Channel) })},
-	{
-		Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.AnyState, Run: onSession(func(s *Session, c *command.Call) error {
+	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.AnyState,
+		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
-		}),
-	},
+		})},
 	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.AnyState,
 		Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Shard) })},
 	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.AnyState,

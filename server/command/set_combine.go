@@ -19,11 +19,9 @@ var setCombineCommands = InGroup(GroupSet, []*Command{
 	{Name: "sdiff", Arity: -2, Flags: ReadOnly, Keys: ManyKeys("RO access"), Run: func(c *Call) error { return combine(c, db.DiffOf) }},
 	{Name: "sunionstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")),
 		Run: func(c *Call) error { return combineStore(c, db.UnionOf) }},
-	{
-		Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM,
+	{Name: "sinterstore", Arity: -3, Flags: Write | DenyOOM,
 		Keys: []Keys{{Use: "RW update", First: 1, Step: 1}, keysFrom2("RO access")}, // as Redis has it
-		Run:  func(c *Call) error { return combineStore(c, db.InterOf) },
-	},
+		Run:  func(c *Call) error { return combineStore(c, db.InterOf) }},
 	{Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")),
 		Run: func(c *Call) error { return combineStore(c, db.DiffOf) }},
 	{Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Run: sintercardCommand},

@@ -99,44 +99,38 @@ func intArg(L *lua.LState, i int) int { return int(int32(toInteger(numberArg(L, 
 // indexArg is argument i as a position in a string, for which C has 64 bits.
 func indexArg(L *lua.LState, i, otherwise int) int { return int(optInteger(L, i, int64(otherwise))) }
 
-// optInteger is argument i as C converts it to an integer of 64 bits, if there is one.
-func optInteger(L *lua.LState, i int, otherwise int64) int64 {
+// optional is argument i as read reads it, if there is one.
+func optional[T any](L *lua.LState, i int, otherwise T, read func(*lua.LState, int) T) T {
 	if L.Get(i) == lua.LNil {
 		return otherwise
 	}
-	return toInteger(numberArg(L, i))
+	return read(L, i)
 }
 
-// optText is argument i as a string, if there is one.
+// integerArg is argument i as C converts it to an integer of 64 bits.
+func integerArg(L *lua.LState, i int) int64 { return toInteger(numberArg(L, i)) }
+
+func optInteger(L *lua.LState, i int, otherwise int64) int64 {
+	return optional(L, i, otherwise, integerArg)
+}
 func optText(L *lua.LState, i int, otherwise string) string {
-	if L.Get(i) == lua.LNil {
-		return otherwise
+	return optional(L, i, otherwise, textArg)
+}
+func optInt(L *lua.LState, i, otherwise int) int { return optional(L, i, otherwise, intArg) }
+
+// typedArg is argument i, which has to be of a type, with the name of that type in Lua.
+func typedArg[T lua.LValue](L *lua.LState, i int, name string) T {
+	v, ok := L.Get(i).(T)
+	if !ok {
+		typeError(L, i, name)
 	}
-	return textArg(L, i)
+	return v
 }
 
 func functionArg(L *lua.LState, i int) *lua.LFunction {
-	fn, ok := L.Get(i).(*lua.LFunction)
-	if !ok {
-		typeError(L, i, "function")
-	}
-	return fn
+	return typedArg[*lua.LFunction](L, i, "function")
 }
-
-func optInt(L *lua.LState, i, otherwise int) int {
-	if L.Get(i) == lua.LNil {
-		return otherwise
-	}
-	return intArg(L, i)
-}
-
-func tableArg(L *lua.LState, i int) *lua.LTable {
-	t, ok := L.Get(i).(*lua.LTable)
-	if !ok {
-		typeError(L, i, "table")
-	}
-	return t
-}
+func tableArg(L *lua.LState, i int) *lua.LTable { return typedArg[*lua.LTable](L, i, "table") }
 
 func anyArg(L *lua.LState, i int) lua.LValue {
 	if i > L.GetTop() {
