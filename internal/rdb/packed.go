@@ -71,24 +71,24 @@ func (r *reader) listpackElement(b byte) []byte {
 	case b&0xf0 == 0xe0:
 		return r.take(uint64(b&0x0f)<<8 | uint64(r.byte()))
 	}
-	switch b {
-	case 0xf0:
+	if b == 0xf0 {
 		return r.take(r.fixed(4))
-	case 0xf1:
-		return r.integer(2)
-	case 0xf2:
-		return r.integer(3)
-	case 0xf3:
-		return r.integer(4)
-	case 0xf4:
-		return r.integer(8)
 	}
-	r.fail()
-	return nil
+	return r.integer(listpackIntegers[b])
 }
 
-// integer reads a signed little-endian integer.
+// The sizes in bytes of the integers that an encoding stands for.
+var (
+	listpackIntegers = [256]uint64{0xf1: 2, 0xf2: 3, 0xf3: 4, 0xf4: 8}
+	ziplistIntegers  = [256]uint64{0xc0: 2, 0xd0: 4, 0xe0: 8, 0xf0: 3, 0xfe: 1}
+)
+
+// integer reads a signed little-endian integer. None has the size 0.
 func (r *reader) integer(size uint64) []byte {
+	if size == 0 {
+		r.fail()
+		return nil
+	}
 	shift := 64 - 8*size
 	return decimal(int64(r.fixed(size)<<shift) >> shift)
 }
@@ -118,23 +118,10 @@ func (r *reader) ziplistElement(b byte) []byte {
 	case 2:
 		return r.take(bits.ReverseBytes64(r.fixed(4)) >> 32)
 	}
-	switch b {
-	case 0xc0:
-		return r.integer(2)
-	case 0xd0:
-		return r.integer(4)
-	case 0xe0:
-		return r.integer(8)
-	case 0xf0:
-		return r.integer(3)
-	case 0xfe:
-		return r.integer(1)
-	}
 	if b >= 0xf1 && b <= 0xfd {
 		return decimal(int64(b) - 0xf1)
 	}
-	r.fail()
-	return nil
+	return r.integer(ziplistIntegers[b])
 }
 
 // zipmap reads the number of fields, which counts only up to 253, and the fields: a length and the name, a length, how

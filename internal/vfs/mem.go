@@ -54,10 +54,9 @@ var (
 
 // memFile is one open handle.
 type memFile struct {
-	fs    memFS
-	inode *memInode
-	name  string // It was opened by, for messages.
-	mode  Mode
+	memNamed
+	name string // It was opened by, for messages.
+	mode Mode
 
 	window memWindow // Its one user guards it.
 
@@ -153,7 +152,7 @@ func (v memFS) Open(name string, mode Mode) (file File, err error) {
 		if err != nil {
 			return err
 		}
-		f := &memFile{fs: v, inode: inode, name: name, mode: mode}
+		f := &memFile{memNamed: memNamed{v, inode}, name: name, mode: mode}
 		v.mem.open[f], file = true, f
 		return nil
 	})
@@ -337,7 +336,7 @@ func (v memFS) Lock(name string) (lock io.Closer, err error) {
 			err = &LockedError{Name: name}
 		}
 		if err == nil {
-			m.locks[inode] = &memLock{fs: v, inode: inode, name: name}
+			m.locks[inode] = &memLock{memNamed: memNamed{v, inode}, name: name}
 			lock = m.locks[inode]
 		}
 		return err
@@ -347,8 +346,7 @@ func (v memFS) Lock(name string) (lock io.Closer, err error) {
 
 // memLock is a held lock; its fields are guarded by the file system's mu.
 type memLock struct {
-	fs     memFS
-	inode  *memInode
+	memNamed
 	name   string // Of the file, as long as it is locked.
 	closed bool
 }

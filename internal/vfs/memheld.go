@@ -139,32 +139,28 @@ func (v memHeld) Release() error {
 	return nil
 }
 
-func (v memFS) hasName(inode *memInode, name string) bool {
-	v.mem.mu.Lock()
-	defer v.mem.mu.Unlock()
-	at, err := v.atLocked("stat", name)
-	return err == nil && v.mem.files[at] == inode
+// memNamed is a file that was opened, or locked, in a view.
+type memNamed struct {
+	fs    memFS
+	inode *memInode
 }
 
-func (v memFS) hasAnyName(inode *memInode) bool {
-	v.mem.mu.Lock()
-	defer v.mem.mu.Unlock()
-	for _, other := range v.mem.files {
-		if other == inode {
+// HasName implements [Namer].
+func (n memNamed) HasName(name string) (bool, error) {
+	n.fs.mem.mu.Lock()
+	defer n.fs.mem.mu.Unlock()
+	at, err := n.fs.atLocked("stat", name)
+	return err == nil && n.fs.mem.files[at] == n.inode, nil
+}
+
+// HasAnyName implements [Namer].
+func (n memNamed) HasAnyName() bool {
+	n.fs.mem.mu.Lock()
+	defer n.fs.mem.mu.Unlock()
+	for _, other := range n.fs.mem.files {
+		if other == n.inode {
 			return true
 		}
 	}
 	return false
 }
-
-// HasAnyName implements [Namer].
-func (f *memFile) HasAnyName() bool { return f.fs.hasAnyName(f.inode) }
-
-// HasAnyName implements [Namer].
-func (l *memLock) HasAnyName() bool { return l.fs.hasAnyName(l.inode) }
-
-// HasName implements [Namer].
-func (f *memFile) HasName(name string) (bool, error) { return f.fs.hasName(f.inode, name), nil }
-
-// HasName implements [Namer].
-func (l *memLock) HasName(name string) (bool, error) { return l.fs.hasName(l.inode, name), nil }

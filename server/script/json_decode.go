@@ -226,12 +226,25 @@ func (d *jsonDecoder) process(depth int) lua.LValue {
 	return lua.LNil
 }
 
+// more reads what follows an element, and reports whether it is another one, whose first token it reads then.
+func (d *jsonDecoder) more(end jsonToken, expected string) bool {
+	switch d.next(); d.token {
+	case end:
+		return false
+	case "T_COMMA":
+		d.next()
+	default:
+		d.expected(expected)
+	}
+	return true
+}
+
 func (d *jsonDecoder) object(depth int) lua.LValue {
 	t := d.L.CreateTable(0, 0)
 	if d.next(); d.token == "T_OBJ_END" {
 		return t
 	}
-	for {
+	for more := true; more; more = d.more("T_OBJ_END", "comma or object end") {
 		if d.token != tokenString {
 			d.expected("object key string")
 		}
@@ -242,15 +255,8 @@ func (d *jsonDecoder) object(depth int) lua.LValue {
 		d.next()
 		t.RawSet(key, d.process(depth))
 		d.m.allocate(d.L, 64)
-		switch d.next(); d.token {
-		case "T_OBJ_END":
-			return t
-		case "T_COMMA":
-			d.next()
-		default:
-			d.expected("comma or object end")
-		}
 	}
+	return t
 }
 
 func (d *jsonDecoder) array(depth int) lua.LValue {
@@ -261,16 +267,11 @@ func (d *jsonDecoder) array(depth int) lua.LValue {
 	if d.next(); d.token == "T_ARR_END" {
 		return t
 	}
-	for i := 1; ; i++ {
+	i := 0
+	for more := true; more; more = d.more("T_ARR_END", "comma or array end") {
+		i++
 		t.RawSetInt(i, d.process(depth))
 		d.m.allocate(d.L, 16)
-		switch d.next(); d.token {
-		case "T_ARR_END":
-			return t
-		case "T_COMMA":
-			d.next()
-		default:
-			d.expected("comma or array end")
-		}
 	}
+	return t
 }
