@@ -3,6 +3,7 @@
 package keypages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -110,11 +111,7 @@ func namespace(ctx context.Context, store *db.Store, o Options, visit func(*db.T
 }
 
 func sorted(ctx context.Context, store *db.Store, o Options, visit func(*db.Tx, Key) error) error {
-	match := o.Match
-	if match == "" {
-		match = "*"
-	}
-	names, err := store.Keyspace().Keys(match)
+	names, err := store.Keyspace().Keys(cmp.Or(o.Match, "*"))
 	if err != nil {
 		return err
 	}

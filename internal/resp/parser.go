@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -31,18 +32,10 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	if l.Inline == 0 {
-		l.Inline = DefaultInline
-	}
-	if l.Args == 0 {
-		l.Args = DefaultArgs
-	}
-	if l.Bulk == 0 {
-		l.Bulk = DefaultBulk
-	}
-	if l.Command == 0 {
-		l.Command = l.Bulk + commandSlack
-	}
+	l.Inline = cmp.Or(l.Inline, DefaultInline)
+	l.Args = cmp.Or(l.Args, DefaultArgs)
+	l.Bulk = cmp.Or(l.Bulk, DefaultBulk)
+	l.Command = cmp.Or(l.Command, l.Bulk+commandSlack)
 	return l
 }
 

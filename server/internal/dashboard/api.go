@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -193,10 +194,7 @@ func keys(ctx context.Context, c Client, r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	cursor := q.Get("cursor")
-	if cursor == "" {
-		cursor = "0"
-	}
+	cursor := cmp.Or(q.Get("cursor"), "0")
 	var options []string
 	if match := q.Get("match"); match != "" {
 		options = append(options, "MATCH", match)

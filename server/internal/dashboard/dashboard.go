@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -123,10 +124,7 @@ func (b Backend) login(ctx context.Context, r *http.Request) (Client, error) {
 	if !given {
 		return c, nil
 	}
-	if user == "" {
-		user = "default"
-	}
-	_, err := do(ctx, c, "AUTH", user, password)
+	_, err := do(ctx, c, "AUTH", cmp.Or(user, "default"), password)
 	return c, err
 }
 
