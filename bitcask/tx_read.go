@@ -71,30 +71,6 @@ func (t *Tx) find(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydi
 	}
 }
 
-// PrefetchDepth is how many keys Prefetch loads ahead: few enough to be still in the processor's
-// cache when the keys are looked up.
-const PrefetchDepth = 128
-
-// Prefetch loads the index memory of the next PrefetchDepth of keys that will be looked up one after another,
-// so that their cache misses overlap. It skips keys that the transaction has not locked.
-func (t *Tx) Prefetch(ns int, keys []string) {
-	if !t.open {
-		return
-	}
-	sp := t.s.spaces.Of(ns)
-	if sp == nil {
-		return
-	}
-	var room [PrefetchDepth]uint64
-	hashes := room[:0]
-	for _, key := range keys[:min(len(keys), PrefetchDepth)] {
-		if h := t.s.man.Seed.Hash(key); t.locked(h) {
-			hashes = append(hashes, h)
-		}
-	}
-	sp.Dir.Prefetch(hashes)
-}
-
 // deadlineSlot finds the slot of the deadline record of key. The key itself
 // exists, so a slot of the same hash is its own unless two hashes collide;
 // the record decides.

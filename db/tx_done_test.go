@@ -125,6 +125,7 @@ func everyTxMethod(t *testing.T, tx *db.Tx) {
 		"Writable":     nil,
 		"NoteRead":     nil, // it reports false
 		"SetOrigin":    nil,
+		"Prefetch":     nil,
 		"SetInterrupt": nil,
 		"SetRoom":      nil,
 		"String":       nil,

@@ -273,6 +273,7 @@ func (b *batch) transact() (err error) {
 		}
 		err = failed
 	}()
+	tx.Prefetch()
 	err = b.runInTx(tx)
 	return err
 }
