@@ -178,9 +178,13 @@ func (x *list) delete(index int64) (old Loc) {
 	case x.n == 0:
 		x.head, x.tail = 0, -1
 	case index == x.head:
-		x.head = x.firstFrom(index)
+		if x.head++; x.at(x.head) == 0 { // lists have no holes, mostly
+			x.head = x.firstFrom(x.head)
+		}
 	case index == x.tail:
-		x.tail = x.lastTo(index)
+		if x.tail--; x.at(x.tail) == 0 {
+			x.tail = x.lastTo(x.tail)
+		}
 	}
 	return old
 }

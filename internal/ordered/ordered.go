@@ -6,14 +6,15 @@
 // is a comparison of the numbers in them. The functions are pure and safe for concurrent use.
 package ordered
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // HexLen is the length in bytes of the text form that [AppendHex] writes.
 const HexLen = 16
 
 const signBit = 1 << 63
-
-const digits = "0123456789abcdef"
 
 // Float returns the order-preserving form of f: the IEEE 754 bits with the sign bit flipped if f is not negative,
 // and with all bits flipped if it is. a < b holds exactly if Float(a) < Float(b), infinities included.
@@ -50,12 +51,18 @@ func ToInt(u uint64) int64 { return int64(u ^ signBit) }
 
 // AppendHex appends the 16 lower-case hex digits of u to dst. Texts compare byte by byte as the numbers compare.
 func AppendHex(dst []byte, u uint64) []byte {
-	var text [HexLen]byte
-	for i := HexLen - 1; i >= 0; i-- {
-		text[i] = digits[u&0xf]
-		u >>= 4
-	}
-	return append(dst, text[:]...)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, hexDigits(u>>32)), hexDigits(u&(1<<32-1)))
+}
+
+// hexDigits returns the eight hex digits of a number of 32 bits, the first one in the highest byte. It spreads the
+// digits over the bytes and turns all into text at once: those above nine by the carry that six more give.
+func hexDigits(u uint64) uint64 {
+	const ones = 0x0101010101010101
+	u = (u<<16 | u) & 0x0000ffff0000ffff
+	u = (u<<8 | u) & 0x00ff00ff00ff00ff
+	u = (u<<4 | u) & (0x0f * ones)
+	letters := (u + 6*ones) >> 4 & ones
+	return u + '0'*ones + letters*('a'-'0'-10)
 }
 
 // ParseHex is the inverse of [AppendHex]. It accepts exactly what AppendHex writes: 16 digits, no upper case, no sign,

@@ -78,6 +78,8 @@ func TestWrittenForms(t *testing.T) {
 		{"index 1", ordered.Int(1), "8000000000000001"},
 		{"index -1", ordered.Int(-1), "7fffffffffffffff"},
 		{"lowest index", ordered.Int(math.MinInt64), "0000000000000000"},
+		{"every digit", 0x0123456789abcdef, "0123456789abcdef"},
+		{"every digit, backwards", 0xfedcba9876543210, "fedcba9876543210"},
 		{"highest index", ordered.Int(math.MaxInt64), "ffffffffffffffff"},
 	} {
 		if got := string(ordered.AppendHex(nil, c.u)); got != c.want {

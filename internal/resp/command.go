@@ -19,6 +19,14 @@ func appendCommand[T string | []byte](dst []byte, args []T) []byte {
 }
 
 func appendHeader(dst []byte, kind byte, n int) []byte {
+	switch {
+	case uint(n) < 10:
+		return append(dst, kind, '0'+byte(n), '\r', '\n')
+	case uint(n) < 100:
+		return append(dst, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	case uint(n) < 1000:
+		return append(dst, kind, '0'+byte(n/100), '0'+byte(n/10%10), '0'+byte(n%10), '\r', '\n')
+	}
 	dst = append(dst, kind)
 	dst = strconv.AppendInt(dst, int64(n), 10)
 	return append(dst, '\r', '\n')
