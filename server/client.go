@@ -79,14 +79,15 @@ func (s *Session) listLine(now time.Time) string {
 	}
 	f := &c.figures
 	messages, messageBytes := s.subscriber.Waiting()
+	_, recent := f.Recent(now)
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		s.id, c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
 		s.subscriber.Count(pubsub.Channel), s.subscriber.Count(pubsub.Pattern), s.subscriber.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
-		f.query.Load(), f.queryFree.Load(), f.arguments.Load(), f.queued.Load(), f.reply.Load(), f.output.recent(f.reply.Load()+f.partBytes.Load(), now),
-		f.pending.Load(), f.parts.Load()+int64(messages), f.partBytes.Load()+int64(messageBytes), c.bufferBytes.Load(), cmd, c.user.Load().Name(), c.tracking.Redirect(), protocol, *c.library.Load(), *c.version.Load())
+		f.Query.Load(), f.QueryFree.Load(), f.Arguments.Load(), f.Queued.Load(), f.Reply.Load(), recent,
+		f.Pending.Load(), f.Parts.Load()+int64(messages), f.PartBytes.Load()+int64(messageBytes), c.bufferBytes.Load(), cmd, c.user.Load().Name(), c.tracking.Redirect(), protocol, *c.library.Load(), *c.version.Load())
 }
 
 // flags are Redis's letters for what the session is at. A client may have several; N is for one

@@ -1,71 +1,37 @@
 package server
 
 import (
-	"sync/atomic"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/stats"
 )
 
-// figures are the bytes that a client's buffers take, as CLIENT LIST shows them to others. The session notes them
-// before it sends replies and afterwards; most often nothing has changed then, and nothing is written.
+// figures are the bytes that a client's buffers take, and what they lead to.
 type figures struct {
-	query, queryFree  atomic.Int64 // what has arrived and was not executed, and the room after it
-	arguments, queued atomic.Int64 // what the parser and MULTI have taken apart
-	reply             atomic.Int64 // size of the buffer of replies
-	pending           atomic.Int64 // bytes in it
-	parts, partBytes  atomic.Int64 // buffers of long replies, and their size
-	input, output     peak         // of the buffers
+	stats.Client
 
 	tooMuch *time.Timer // ends the connection unless it is stopped; for the session's driver only
-}
-
-// peakPeriod is how long CLIENT LIST and INFO remember the largest size of a buffer.
-const peakPeriod = 5 * time.Second
-
-// peak is the largest size of something in the last seconds.
-type peak struct{ bytes, at atomic.Int64 }
-
-// note takes the size that is the present one.
-func (p *peak) note(n int, now time.Time) {
-	if bytes := p.bytes.Load(); int64(n) > bytes || int64(n) < bytes && now.UnixNano()-p.at.Load() > int64(peakPeriod) {
-		p.bytes.Store(int64(n))
-		p.at.Store(now.UnixNano())
-	}
-}
-
-// recent is the peak, or what is known to be there now if it is long ago.
-func (p *peak) recent(present int64, now time.Time) int64 {
-	if bytes := p.bytes.Load(); now.UnixNano()-p.at.Load() <= int64(peakPeriod) {
-		return max(bytes, present)
-	}
-	return present
-}
-
-// set stores a figure that has changed.
-func set(to *atomic.Int64, n int) {
-	if to.Load() != int64(n) {
-		to.Store(int64(n))
-	}
 }
 
 // noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself.
 func (s *Session) noteFigures() {
 	f := &s.client.figures
 	query, free := s.parser.Buffered(), s.parser.Free()
-	set(&f.query, query)
-	set(&f.queryFree, free)
-	set(&f.arguments, s.parser.Held()-query-free)
+	stats.Set(&f.Query, query)
+	stats.Set(&f.QueryFree, free)
+	stats.Set(&f.Arguments, s.parser.Held()-query-free)
 	queued := 0
 	if s.queue != nil {
 		queued = s.queue.held
 	}
-	set(&f.queued, queued)
+	stats.Set(&f.Queued, queued)
 	pending, parts, partBytes := s.out.Waiting()
-	set(&f.pending, pending)
-	set(&f.parts, parts)
-	set(&f.partBytes, partBytes)
-	set(&f.reply, s.out.Held()-partBytes)
-	f.input.note(query+free, s.statsSince)
-	f.output.note(s.out.Held(), s.statsSince)
+	stats.Set(&f.Pending, pending)
+	stats.Set(&f.Parts, parts)
+	stats.Set(&f.PartBytes, partBytes)
+	stats.Set(&f.Reply, s.out.Held()-partBytes)
+	f.Input.Note(query+free, s.statsSince)
+	f.Output.Note(s.out.Held(), s.statsSince)
 }
 
 // limitOutput ends the connection of a client that does not take its replies, as client-output-buffer-limit has it: at
@@ -113,11 +79,10 @@ func (s *Session) endForOutput() {
 // meanwhile are kept in v.left.
 func (v *Server) recentBuffers() (input, output int64) {
 	now := time.Now()
-	input, output = v.left.input.recent(0, now), v.left.output.recent(0, now)
+	input, output = v.left.Recent(now)
 	for _, s := range v.sessions() {
-		f := &s.client.figures
-		input = max(input, f.input.recent(f.query.Load()+f.queryFree.Load(), now))
-		output = max(output, f.output.recent(f.reply.Load()+f.partBytes.Load(), now))
+		in, out := s.client.figures.Recent(now)
+		input, output = max(input, in), max(output, out)
 	}
 	return input, output
 }
@@ -126,6 +91,7 @@ func (v *Server) recentBuffers() (input, output int64) {
 func (f *figures) leave(v *Server) {
 	f.forgive()
 	now := time.Now()
-	v.left.input.note(int(f.input.recent(f.query.Load()+f.queryFree.Load(), now)), now)
-	v.left.output.note(int(f.output.recent(f.reply.Load()+f.partBytes.Load(), now)), now)
+	input, output := f.Recent(now)
+	v.left.Input.Note(int(input), now)
+	v.left.Output.Note(int(output), now)
 }

@@ -41,8 +41,9 @@
 // released, the client gets an error.
 //
 // A command that takes long ends soon after its client has gone, and after the grace period of a shutdown
-// (interrupt.go). It has done nothing then. On systems other than Linux a client that has gone is noticed when its
-// reply is sent.
+// (interrupt.go). It has done nothing then. Of what such a client has sent, writes are executed and reads are not. On
+// systems other than Linux a client that has gone is noticed when its reply is sent; replies leave before the next
+// command of a pipeline that has taken 100 ms.
 //
 // A client cannot make the server hold memory without bound: arguments, queues, replies, buffers
 // and mailboxes have limits ([Options]).

@@ -183,7 +183,7 @@ func (c *loopConn) finishRound() {
 	s.limitOutput()
 	c.isFull = paused && !s.closed
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || (c.eof || l.stopping) && s.room == nil) {
+	if idle && (s.closed || (c.eof || s.gone || l.stopping) && s.room == nil) {
 		c.end()
 		return
 	}
@@ -239,7 +239,8 @@ func (c *loopConn) flush() bool {
 			continue
 		}
 		if err != unix.EAGAIN {
-			return false
+			s.discard(len(out))
+			return s.outlives(err)
 		}
 		c.full = true
 		if c.unsentSince.IsZero() {

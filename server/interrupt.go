@@ -2,8 +2,10 @@ package server
 
 import (
 	"errors"
+	"os"
 	"time"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -14,7 +16,12 @@ import (
 //
 // Whether a client has gone cannot be told from the end of what it sends: it may have closed that side only, and wait
 // for the reply. Such a command has halfClosedGrace more; one that writes goes on to its end, for a client may well
-// send a write and leave. A reset, or a Unix socket whose other end is closed, is no such doubt.
+// send a write and leave. A reset, or a Unix socket whose other end is closed, is no such doubt, and a client that has
+// closed its connection answers a reply with a reset: so replies do not wait for slow commands that follow them
+// (Session.Paused).
+//
+// What a client had sent before it left is executed, as in Redis, but for what only reads. Of the writes a prefix is
+// executed: with one that takes long and is given up the session ends.
 
 const (
 	// probeEvery is how often a command that takes long looks at its connection. One that takes less does not.
@@ -44,11 +51,24 @@ func (s *Session) interrupted() error {
 	case s.giveUp != nil && s.giveUp.Err() != nil:
 		s.abandoned = s.giveUp.Err() // an embedded session goes on with the next command
 	case s.hasGone():
-		s.abandoned, s.closed = errAbandoned, true
+		s.abandoned, s.gone = errAbandoned, true
+		s.closed = !s.reads || s.client.killed.Load()
 	case !s.halfSince.IsZero() && now.Sub(s.halfSince) >= halfClosedGrace && s.writesFor != s.requests:
 		s.abandoned = errAbandoned // and so does one whose client has sent more before it left
 	}
 	return s.abandoned
+}
+
+// outlives reports whether the session goes on, without replies, after they could not be sent: if the client has left.
+// One that is there and does not read them is disconnected.
+func (s *Session) outlives(err error) bool {
+	s.gone = !s.closed && !s.client.killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
+	return s.gone
+}
+
+// onlyReads says whether nobody misses a command whose client has gone.
+func onlyReads(cmd *command.Command) bool {
+	return cmd.Flags&command.ReadOnly != 0 || cmd.Group == command.GroupCluster
 }
 
 // gaveUp is the error of the command that runs, if it has asked and was told that nobody waits for it.

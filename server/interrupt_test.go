@@ -192,6 +192,52 @@ func TestLongWriteOfClientThatLeft(t *testing.T) {
 	})
 }
 
+// TestPipelineOfClientThatLeft: of what a client has sent before it closed the connection, writes are executed, and
+// reads are not once that is known, though each takes less time than a client in doubt is given.
+func TestPipelineOfClientThatLeft(t *testing.T) {
+	const reads = 30
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		slow := requestOf("EVAL_RO", "local c = os.clock() while os.clock() - c < 0.2 do end return 1", "0")
+		c := dial(t, address)
+		c.send("PING\r\n")
+		c.expect("+PONG\r\n")
+		c.send(strings.Repeat(slow, reads) + requestOf("INCR", "behind") + slow + requestOf("INCR", "behind"))
+		_ = c.Close()
+		awaitClients(t, v, 0)
+		_, counted, _ := strings.Cut(v.Info("commandstats"), "cmdstat_eval_ro:calls=")
+		if counted, _, _ = strings.Cut(counted, ","); len(counted) > 1 {
+			t.Errorf("%s of %d reads were executed for nobody", counted, reads)
+		}
+		other := dial(t, address)
+		other.send("SETRANGE behind 1 .\r\nGET behind\r\n")
+		other.expect(":2\r\n$2\r\n2.\r\n")
+	})
+}
+
+// TestSlowPipelineIsAnsweredMeanwhile: replies do not wait for slow commands that follow them. A client that has ended
+// what it sends gets them all.
+func TestSlowPipelineIsAnsweredMeanwhile(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		slow := requestOf("EVAL_RO", "local c = os.clock() while os.clock() - c < 0.2 do end return 1", "0")
+		c, killer := dial(t, address), dial(t, address)
+		c.send(slow + requestOf("EVAL_RO", "while true do end", "0") + requestOf("ECHO", "last"))
+		c.expect(":1\r\n")
+		killer.until("SCRIPT KILL", "+OK")
+		if line, err := c.in.ReadString('\n'); !strings.HasPrefix(line, "-ERR") || err != nil {
+			t.Errorf("%q, %v", line, err)
+		}
+		c.expect("$4\r\nlast\r\n")
+		c.send(strings.Repeat(slow, 3) + requestOf("ECHO", "last"))
+		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		c.expect(":1\r\n:1\r\n:1\r\n$4\r\nlast\r\n")
+		c.expectEnd()
+	})
+}
+
 // TestKillEndsLongCommand: CLIENT KILL ends the command that the client is at.
 func TestKillEndsLongCommand(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {

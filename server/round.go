@@ -30,7 +30,7 @@ func (s *Session) joinLoop(shared *batch) {
 // beginRound gathers what the session has to do.
 func (s *Session) beginRound(now time.Time) {
 	s.endWait()
-	s.statsSince = now
+	s.statsSince, s.begun = now, now
 	s.rewound = false
 	s.deliverMessages()
 	for s.mayExecute() {

@@ -33,7 +33,7 @@ type Server struct {
 
 	nextID   atomic.Int64
 	counters stats.Counters
-	left     struct{ input, output peak } // buffers of clients that have left: see recentBuffers
+	left     stats.Client // the largest buffers of clients that have left: see recentBuffers
 	tunables tunables
 	hub      pubsub.Hub
 	notifier notifier

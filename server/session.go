@@ -23,8 +23,8 @@ import (
 // goroutine and no network, and is not safe for concurrent use.
 //
 // A driver feeds it the bytes that arrive, sends what Output returns, and confirms with Flushed.
-// While more than 1 MiB of replies wait to be sent the session executes nothing (Paused) and the
-// driver should not read more; Flushed resumes the work. Once Closed, the driver sends the rest of
+// While more than 1 MiB of replies wait to be sent, or some after commands that took long, the session executes nothing
+// (Paused) and the driver should not read more; Flushed resumes the work. Once Closed, the driver sends the rest of
 // the output and ends the connection.
 //
 // A request takes one of four ways through execute:
@@ -96,6 +96,10 @@ type Session struct {
 	probedFor           uint64              // requests then
 	writesFor           uint64              // requests when the last transaction began that writes
 	abandoned           error               // nobody waits for the command; it stays until the next one
+	reads               bool                // the command that runs only reads
+	gone                bool                // the client has left; what it has sent is executed, without replies
+	begun               time.Time           // when the commands began that are executed before replies leave
+	overdue             bool                // they have taken long: replies leave before more is executed
 
 	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
@@ -189,7 +193,8 @@ func (s *Session) Feed(in []byte) (closed bool) {
 // The deferred calls run last to first: messages are delivered, counts are added, and only then is
 // the disk awaited, so that replies and messages of this round wait together and once.
 func (s *Session) executeBuffered() {
-	s.statsSince, s.rewound = time.Now(), false
+	s.begun, s.rewound = time.Now(), false
+	s.statsSince = s.begun
 	defer s.leaveRoom()
 	defer s.awaitDurable()
 	defer s.flushStats()
@@ -243,13 +248,16 @@ func (s *Session) Flushed(n int) {
 func (s *Session) discard(n int) {
 	s.out.Discard(n)
 	s.client.reply.note(s.out.Taken(), n)
+	s.overdue = s.overdue && s.out.Len() > 0
 }
 
 // Closed reports whether the connection is to be ended once the output has been sent.
 func (s *Session) Closed() bool { return s.closed }
 
 // Paused reports whether the session waits for Flushed before it executes more.
-func (s *Session) Paused() bool { return s.out.Len() >= s.server.pauseAt }
+func (s *Session) Paused() bool {
+	return s.out.Len() >= s.server.pauseAt || s.overdue && s.out.Len() > 0
+}
 
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }
@@ -324,6 +332,9 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
 	cmd, err := table.Resolve(args)
+	if err == nil && s.gone && s.queue == nil && onlyReads(cmd) {
+		return
+	}
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
 		err = command.ErrInMulti
 	}
@@ -410,8 +421,9 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
 	limitReply(&s.out, cmd, from+s.maxReply(cmd))
 	start := time.Now()
-	s.statsSince = start
+	s.statsSince, s.reads = start, onlyReads(cmd)
 	err := s.catchPanic(s.runCallFunc)
+	s.reads = false
 	if err == errWouldWait || err == errLong {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
@@ -428,6 +440,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 		return
 	}
 	took := time.Since(start)
+	s.overdue = s.overdue || s.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
 	s.noteSlow(took, cmd, args, 0)
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)

@@ -389,7 +389,11 @@ func (c *conn) flush() bool {
 	for {
 		out := c.session.Output()
 		if len(out) == 0 {
-			return true
+			return !c.session.gone
+		}
+		if c.session.gone {
+			c.session.Flushed(len(out))
+			continue
 		}
 		out = out[:min(len(out), writeSize)]
 		if now := time.Now(); c.writeBy.Sub(now) < v.options.WriteTimeout {
@@ -401,12 +405,12 @@ func (c *conn) flush() bool {
 		n, err := c.Write(out)
 		v.counters.Out.Add(int64(n))
 		v.counters.Writes.Add(1)
+		if err != nil && !c.session.outlives(err) {
+			return false
+		}
 		c.session.Flushed(n)
 		c.session.noteFigures()
 		c.session.limitOutput()
-		if err != nil {
-			return false
-		}
 		if c.session.out.Len() > writeSize {
 			c.accountMemory() // another reply may have come
 		}
