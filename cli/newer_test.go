@@ -3,6 +3,8 @@ package cli_test
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +55,8 @@ func TestDumpOfNewerVersions(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	file := filepath.Join(t.TempDir(), "TTL")
-	if err := os.WriteFile(file, append([]byte("STAVETTL\xff\x00\x00\x00"), make([]byte, 100)...), 0o600); err != nil {
+	head := append([]byte("STAVETTL\xff\x00\x00\x00"), make([]byte, 64)...) // of 80 bytes, with their checksum
+	if err := os.WriteFile(file, binary.LittleEndian.AppendUint32(head, crc32.ChecksumIEEE(head)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]bool{}

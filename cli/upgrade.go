@@ -37,6 +37,7 @@ type fileVersion struct {
 	Version int    `json:"version"`
 	Current int    `json:"current"`
 	Files   int    `json:"files"`
+	Damaged bool   `json:"damaged,omitempty"` // the version, which is not what was written
 	derived bool
 }
 
@@ -51,7 +52,7 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	}
 	newer := false
 	for _, f := range found {
-		newer = newer || f.Version > f.Current && !f.derived
+		newer = newer || f.Version > f.Current && !f.derived && !f.Damaged
 	}
 	if asJSON {
 		err = json.NewEncoder(t.Out).Encode(struct {
@@ -82,7 +83,7 @@ func fileVersions(dir string) ([]fileVersion, error) {
 		if err != nil {
 			return nil, err
 		}
-		counts[fileVersion{Kind: v.Kind, Version: v.Version, Current: v.Current, derived: v.Derived}]++
+		counts[fileVersion{Kind: v.Kind, Version: v.Version, Current: v.Current, Damaged: v.Damaged, derived: v.Derived}]++
 	}
 	var list []fileVersion
 	for f, n := range counts {
@@ -95,10 +96,14 @@ func fileVersions(dir string) ([]fileVersion, error) {
 
 func printVersions(t *terminal.Streams, found []fileVersion) error {
 	table := terminal.NewTable("files", "kind", "version", "")
-	old, files := 0, 0
+	old, files, damaged := 0, 0, 0
 	for _, f := range found {
 		note := "current"
 		switch {
+		case f.Damaged && f.derived:
+			note = "damaged: not read, made from the log"
+		case f.Damaged:
+			note = "damaged: stave check says more"
 		case f.Version > f.Current && f.derived:
 			note = fmt.Sprintf("newer than %d: not read, made from the log", f.Current)
 		case f.Version > f.Current:
@@ -111,13 +116,19 @@ func printVersions(t *terminal.Streams, found []fileVersion) error {
 			old += f.Files
 		}
 		files += f.Files
+		if f.Damaged {
+			damaged += f.Files
+		}
 		table.Row(humanize.Count(int64(f.Files)), f.Kind, fmt.Sprint(f.Version), note)
 	}
 	if err := table.Write(t.Out); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("nothing to upgrade: %s of the present format", humanize.Plural(files, "file"))
-	if old > 0 {
+	switch {
+	case damaged > 0:
+		text = fmt.Sprintf("%s with a damaged header", humanize.Plural(damaged, "file"))
+	case old > 0:
 		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces", humanize.Plural(old, "file"))
 	}
 	_, err := fmt.Fprintln(t.Out, text)

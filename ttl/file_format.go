@@ -51,7 +51,8 @@ const (
 	magic   = "STAVETTL"
 	version = 2
 
-	headerSize      = 80 // bytes
+	headerSize      = 80 // bytes, of version 2 and any later one; the last four are the checksum
+	firstHeaderSize = 48 // bytes, of version 1
 	blockHeaderSize = 8  // bytes
 	entrySize       = 16 // bytes, without the key
 
@@ -119,8 +120,14 @@ func decodeHeader(b []byte) (h header, reason string, err error) {
 	if len(b) < len(magic)+4 || string(b[:len(magic)]) != magic {
 		return h, "magic", nil
 	}
-	// Before the checksum: a later version may have it elsewhere.
 	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		size := headerSize
+		if v == 1 {
+			size = firstHeaderSize
+		}
+		if len(b) < size || crc32.ChecksumIEEE(b[:size-4]) != binary.LittleEndian.Uint32(b[size-4:]) {
+			return h, "header checksum", nil // it was another version that was written
+		}
 		return h, "", fmt.Errorf("%w: %d, this program knows %d", ErrVersion, v, version)
 	}
 	if len(b) < headerSize {

@@ -2,10 +2,12 @@ package ttl_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"math"
@@ -190,6 +192,12 @@ func TestReadRefuses(t *testing.T) {
 	data[8] = 3
 	_, _, err = ttl.Read(put(t, data), "db", storeID)
 	var corrupt *ttl.CorruptError
+	if !errors.As(err, &corrupt) || errors.Is(err, ttl.ErrVersion) {
+		t.Errorf("a flipped bit in the version gives %v, want corruption", err)
+	}
+	corrupt = nil
+	binary.LittleEndian.PutUint32(data[76:], crc32.ChecksumIEEE(data[:76]))
+	_, _, err = ttl.Read(put(t, data), "db", storeID)
 	if !errors.Is(err, ttl.ErrVersion) || errors.As(err, &corrupt) {
 		t.Errorf("a later version gives %v, want ErrVersion and no corruption", err)
 	}
@@ -207,7 +215,7 @@ func refused(t *testing.T, data []byte, damage string) {
 		if corrupt.File != filepath.Join("db", "TTL") || corrupt.Offset < 0 || corrupt.Offset > int64(len(data)) {
 			t.Fatalf("%s: the error does not name the place: %v", damage, err)
 		}
-	case !errors.Is(err, ttl.ErrVersion): // Flips of the version's bits; those of the store id fail the checksum first.
+	default: // Flips of the version and of the store id fail the checksum first.
 		t.Fatalf("%s: %v is no corruption", damage, err)
 	}
 }
