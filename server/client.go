@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -26,7 +27,7 @@ type client struct {
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
 	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
-	reply                  replyProgress
+	reply                  stats.Progress
 	figures                figures
 	kill                   func() // ends the connection from any goroutine; nil without one
 	wake                   func() // makes the driver call Resume, from any goroutine; nil without one
@@ -60,7 +61,7 @@ func (c *client) noteCommand(s *Session, cmd *command.Command) {
 	c.version3.Store(s.out.Version() == 3)
 	queued := int64(-1)
 	if s.queue != nil {
-		queued = int64(len(s.queue.requests))
+		queued = int64(s.queue.requests.Len())
 	}
 	c.queued.Store(queued)
 }

@@ -83,8 +83,8 @@ func execCommand(s *Session, c *command.Call) error {
 				return err
 			}
 		}
-		c.Out.Array(len(q.requests))
-		for _, r := range q.requests {
+		c.Out.Array(q.requests.Len())
+		for r := range q.requests.All() {
 			if err := s.runQueued(tx, r, limit); err != nil {
 				return err
 			}

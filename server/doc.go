@@ -18,7 +18,7 @@
 // own what needs no session: settings (the table, CONFIG's values), pubsub (who has subscribed, mailboxes), tracking
 // (client-side caching), scripts (those that are known, libraries of functions), slowlog, latency, stats (counters,
 // INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), certificates
-// (files of TLS), introspect (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after
+// (files of TLS), arena (what MULTI has queued), introspect (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after
 // the thing it holds: batch, multi, blocking, notify, client, config, monitor.
 //
 // # How a command runs

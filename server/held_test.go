@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,6 +50,35 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%d bytes are counted when the %s are gone", rest, name)
 		}
 		s.Close()
+	}
+}
+
+// TestQueueTakesWhatIsCounted: a long MULTI takes no more memory than 1.5 times what is counted, what is garbage included,
+// and a command without arguments no more than its bytes and 100 more.
+func TestQueueTakesWhatIsCounted(t *testing.T) {
+	const n, each = 600_000, 1000
+	v := newServer(t, openStore(t), &server.Options{})
+	s := v.NewSession()
+	defer s.Close()
+	runtime.GC()
+	heap := func() int {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}} // live, or not collected yet
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64())
+	}
+	before := heap()
+	ask(s, "MULTI\r\n")
+	in := []byte(strings.Repeat("PING\r\n", each))
+	most := 0
+	for range n / each {
+		s.Feed(in)
+		s.Flushed(len(s.Output()))
+		most = max(most, heap()-before)
+	}
+	held := s.Held()
+	t.Logf("%d commands: %d bytes of heap each, %d counted", n, most/n, held/n)
+	if most > held*3/2 || held > n*(len("PING")+100) {
+		t.Errorf("%d bytes of heap, %d counted", most, held)
 	}
 }
 

@@ -50,3 +50,54 @@ func (v *Server) memoryIsShort(count bool) bool {
 	}
 	return v.counted.bytes.Load() > most
 }
+
+// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions
+// and watched keys. The sum over all sessions is what Options.ClientMemory bounds.
+func (s *Session) Held() int {
+	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size()
+	if s.queue != nil {
+		n += s.queue.held
+	}
+	if s.watch != nil {
+		n += s.watchedBytes
+	}
+	return n
+}
+
+// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what
+// growing them leaves unused.
+const (
+	heldByRequest  = 48 // a queued command
+	heldByArgument = 24 // an argument of it
+	heldByKey      = 56 // a key that it names
+	heldByWatch    = 330
+)
+
+// accountMemory notes what a client holds in memory, and reports whether that is too much for all
+// clients together.
+func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
+	s.client.reply.Note(s.out.Taken(), 0)
+	s.noteFigures()
+	s.limitOutput()
+	total := v.counters.ClientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
+	most := v.tunables.clientMemory.Load()
+	return most > 0 && total > most
+}
+
+// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back.
+func (v *Server) evictLargestClient() {
+	var largest *Session
+	for _, s := range v.sessions() {
+		if s.client.noEvict.Load() {
+			continue
+		}
+		if largest == nil || s.client.bufferBytes.Load() > largest.client.bufferBytes.Load() {
+			largest = s
+		}
+	}
+	if largest != nil && largest.client.kill != nil {
+		v.counters.Evicted.Add(1)
+		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
+		largest.client.kill()
+	}
+}

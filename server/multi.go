@@ -1,10 +1,9 @@
 package server
 
 import (
-	"bytes"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/arena"
 	"github.com/stavedb/stave/server/internal/scripts"
 )
 
@@ -15,23 +14,30 @@ import (
 // refused when it is queued makes EXEC fail as a whole, and one that fails when it runs does not
 // stop the others: only what it wrote itself is rolled back.
 type queue struct {
-	requests   []request
-	keys       []string // all keys the requests name, for the locks of EXEC
-	bytes      int      // of the requests, as MaxQueue counts them
-	held       int      // memory of the requests
-	writes     bool     // a request may write
-	grows      bool     // a request may add data
-	wholeStore bool     // a request looks at the keyspace as a whole
-	slow       bool     // a request may take long: not for an event loop
-	aborted    bool     // a request was refused: EXEC will be
+	requests   arena.Blocks[queued]
+	args       arena.Args // of the requests
+	keys       []string   // all keys the requests name, for the locks of EXEC
+	bytes      int        // of the requests, as MaxQueue counts them
+	held       int        // memory of the requests
+	writes     bool       // a request may write
+	grows      bool       // a request may add data
+	wholeStore bool       // a request looks at the keyspace as a whole
+	slow       bool       // a request may take long: not for an event loop
+	aborted    bool       // a request was refused: EXEC will be
 }
 
-// request is one command that waits to be executed.
+// queued is a command since MULTI.
+type queued struct {
+	command *command.Command
+	args    [][]byte
+	login   *login // of AUTH or HELLO within EXEC
+}
+
+// request is one command of a batch.
 type request struct {
-	session    *Session // whose it is; nil for one of MULTI
+	session    *Session // whose it is
 	command    *command.Command
 	args       [][]byte
-	login      *login           // of AUTH or HELLO within EXEC
 	firstKey   string           // see command.Call.FirstKey
 	parserMark int              // where the parser found it
 	locks      scripts.LockMode // of a script
@@ -47,7 +53,7 @@ type outcome struct {
 	hit, miss bool   // of a read
 }
 
-// requestOverhead is the memory of one argument besides its bytes.
+// requestOverhead is what an argument counts for MaxQueue besides its bytes.
 const requestOverhead = 32
 
 // enqueue keeps a command for EXEC. The arguments are copied, because the parser uses its buffer
@@ -56,23 +62,21 @@ const requestOverhead = 32
 // that were added one after the other could deadlock.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q := s.queue
-	size := 0
-	for _, arg := range args {
-		size += len(arg) + requestOverhead
-	}
+	own := sizeOf(args)
+	size := own + len(args)*requestOverhead
 	if q.bytes+size > s.server.options.MaxQueue {
 		s.reject(cmd, errQueueTooLarge)
 		return
 	}
 	q.bytes += size
-	q.held += size + heldByRequest + len(args)*heldByArgument
-	copied := make([][]byte, len(args))
-	for i, arg := range args {
-		copied[i] = bytes.Clone(arg)
-	}
-	q.requests = append(q.requests, request{command: cmd, args: copied})
+	copied := q.args.Copy(args)
+	q.requests.Add(queued{command: cmd, args: copied})
 	others := len(q.keys)
 	q.keys = cmd.AppendKeys(q.keys, copied)
+	q.held += heldByRequest + len(args)*heldByArgument + own
+	for _, key := range q.keys[others:] {
+		q.held += heldByKey + len(key)
+	}
 	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
 	runsScript := cmd.Flags&command.RunsScript != 0    // which may touch any key
 	q.writes = q.writes || cmd.IsWrite() || runsScript && cmd.Flags&command.ReadOnly == 0
@@ -88,7 +92,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 // store is returned: it ends the transaction, and nothing of it is kept. SELECT among the commands
 // changes the namespace of those after it, so each command gets the transaction as seen through the
 // current one.
-func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
+func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {
 		var err error
@@ -98,7 +102,7 @@ func (s *Session) runQueued(tx *db.Tx, r request, limit int) error {
 	}
 	stats := &s.server.counters.Commands[r.command.Index]
 	if s.isRestricted() {
-		if err := s.permitQueued(&r); err != nil {
+		if err := s.permitQueued(r); err != nil {
 			stats.Rejected.Add(1)
 			s.replyError(errorText(err))
 			return nil

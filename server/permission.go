@@ -75,7 +75,7 @@ var whyDenied = map[acl.Verdict]string{
 }
 
 // permitQueued checks a request of a transaction when EXEC executes it, because the rules may have changed.
-func (s *Session) permitQueued(r *request) error {
+func (s *Session) permitQueued(r *queued) error {
 	d := s.user.Rules().Check(r.command, r.args)
 	if d.Verdict == acl.Allowed {
 		return nil
@@ -149,8 +149,7 @@ func (s *Session) verify(ctx context.Context, name, password string) *login {
 
 // verifyQueued verifies the passwords among the requests of a transaction before EXEC locks keys.
 func (s *Session) verifyQueued(q *queue) {
-	for i := range q.requests {
-		r := &q.requests[i]
+	for r := range q.requests.All() {
 		if !verifiesPassword(r.command, r.args) {
 			continue
 		}

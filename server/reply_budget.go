@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/internal/resp"
@@ -25,7 +24,7 @@ import (
 type replyBudget struct {
 	resp.Budget
 	pressEvery   time.Duration // how long a session waits for room before clients that do not read are disconnected
-	stalledAfter time.Duration // how long a client may take for stalledBytes of a long reply, when others need its memory
+	stalledAfter time.Duration // how long a client may take for stats.StalledBytes of a long reply, when others need its memory
 
 	mu      sync.Mutex // guards the rest, and the waits
 	waiting []*roomWait
@@ -41,8 +40,7 @@ type roomWait struct {
 
 const (
 	// replyShare is which part of the memory for clients long replies may take: one in so many.
-	replyShare   = 2
-	stalledBytes = 128 << 10
+	replyShare = 2
 )
 
 // errNoRoom ends a command whose reply the budget has no room for. It has changed nothing, and is executed again.
@@ -85,8 +83,8 @@ func mayRepeat(cmd *command.Command) bool {
 
 // isRepeatable says whether EXEC may be given up and executed again.
 func (q *queue) isRepeatable() bool {
-	for i := range q.requests {
-		cmd := q.requests[i].command
+	for r := range q.requests.All() {
+		cmd := r.command
 		if !isPublish(cmd) && (!mayRepeat(cmd) || cmd.Flags&(command.PubSub|command.RunsScript) != 0) {
 			return false
 		}
@@ -189,47 +187,22 @@ func (b *replyBudget) wakeNext() {
 	}
 }
 
-// replyProgress is what other sessions see of a client's long reply, so that they can tell who does not read.
-type replyProgress struct {
-	taken atomic.Int64 // bytes of the budget
-	since atomic.Int64 // Unix nanoseconds when the count of sent bytes began
-	sent  atomic.Int64 // bytes since then
-}
-
-// note notes how much of the budget the session has, and that n bytes of its replies have been sent.
-func (p *replyProgress) note(taken, n int) {
-	before := p.taken.Load()
-	if before == 0 && taken == 0 {
-		return
-	}
-	if sent := p.sent.Add(int64(n)); before == 0 || sent >= stalledBytes {
-		p.since.Store(time.Now().UnixNano())
-		p.sent.Store(0)
-	}
-	p.taken.Store(int64(taken))
-}
-
-// isStalled reports whether the client does not read.
-func (p *replyProgress) isStalled(now time.Time, after time.Duration) bool {
-	return p.taken.Load() > 0 && now.UnixNano()-p.since.Load() >= int64(after)
-}
-
 // evictStalled disconnects clients that do not read their long replies, the one with the longest first, until there
 // would be room for need bytes.
 func (v *Server) evictStalled(except *Session, need int64) {
 	now := time.Now()
 	var stalled []*Session
 	for _, s := range v.sessions() {
-		if s != except && s.client.reply.isStalled(now, v.replies.stalledAfter) && !s.client.noEvict.Load() && s.client.kill != nil {
+		if s != except && s.client.reply.IsStalled(now, v.replies.stalledAfter) && !s.client.noEvict.Load() && s.client.kill != nil {
 			stalled = append(stalled, s)
 		}
 	}
-	slices.SortFunc(stalled, func(a, b *Session) int { return int(b.client.reply.taken.Load() - a.client.reply.taken.Load()) })
+	slices.SortFunc(stalled, func(a, b *Session) int { return int(b.client.reply.Taken() - a.client.reply.Taken()) })
 	for _, s := range stalled {
 		if v.replies.HasRoom(need) || need <= 0 {
 			return
 		}
-		taken := s.client.reply.taken.Load()
+		taken := s.client.reply.Taken()
 		need -= taken
 		v.counters.Evicted.Add(1)
 		v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)

@@ -141,7 +141,7 @@ func (s *Session) wakesFew(cmd *command.Command, args [][]byte) bool {
 
 // isQuick reports whether EXEC takes little time.
 func (q *queue) isQuick(s *Session) bool {
-	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && len(q.requests) <= maxBatch && q.bytes <= 2*maxBatchBytes && s.notifiesQuickly(q.bytes, len(q.requests)) &&
+	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.notifiesQuickly(q.bytes, q.requests.Len()) &&
 		(s.watch == nil || s.watch.Len() <= maxBatch)
 }
 

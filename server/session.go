@@ -247,7 +247,7 @@ func (s *Session) Flushed(n int) {
 // discard drops output that has been sent.
 func (s *Session) discard(n int) {
 	s.out.Discard(n)
-	s.client.reply.note(s.out.Taken(), n)
+	s.client.reply.Note(s.out.Taken(), n)
 	s.overdue = s.overdue && s.out.Len() > 0
 }
 
@@ -278,27 +278,6 @@ func (s *Session) owes(now time.Time) (since time.Time) {
 func (s *Session) partialDeadline(since time.Time) time.Time {
 	return since.Add(s.server.options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
 }
-
-// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions
-// and watched keys. The sum over all sessions is what Options.ClientMemory bounds.
-func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size()
-	if s.queue != nil {
-		n += s.queue.held
-	}
-	if s.watch != nil {
-		n += s.watchedBytes
-	}
-	return n
-}
-
-// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what
-// growing them leaves unused.
-const (
-	heldByRequest  = 130 // a queued command
-	heldByArgument = 16  // an argument of it
-	heldByWatch    = 330
-)
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
 // that the session speaks. It must not be mixed with Feed.

@@ -436,35 +436,6 @@ func (c *conn) accountMemory() {
 	}
 }
 
-// accountMemory notes what a client holds in memory, and reports whether that is too much for all
-// clients together.
-func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
-	s.client.reply.note(s.out.Taken(), 0)
-	s.noteFigures()
-	s.limitOutput()
-	total := v.counters.ClientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
-	most := v.tunables.clientMemory.Load()
-	return most > 0 && total > most
-}
-
-// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back.
-func (v *Server) evictLargestClient() {
-	var largest *Session
-	for _, s := range v.sessions() {
-		if s.client.noEvict.Load() {
-			continue
-		}
-		if largest == nil || s.client.bufferBytes.Load() > largest.client.bufferBytes.Load() {
-			largest = s
-		}
-	}
-	if largest != nil && largest.client.kill != nil {
-		v.counters.Evicted.Add(1)
-		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
-		largest.client.kill()
-	}
-}
-
 // end closes the connection and forgets it.
 func (c *conn) end() {
 	_ = c.Close() // nothing is left to be sent

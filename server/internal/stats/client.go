@@ -49,3 +49,34 @@ func Set(to *atomic.Int64, n int) {
 		to.Store(int64(n))
 	}
 }
+
+// StalledBytes is how much of a long reply a client must take in the time that it is given.
+const StalledBytes = 128 << 10
+
+// Progress is what other sessions see of a client's long reply, so that they can tell who does not read.
+type Progress struct {
+	taken atomic.Int64 // bytes of the budget
+	since atomic.Int64 // Unix nanoseconds when the count of sent bytes began
+	sent  atomic.Int64 // bytes since then
+}
+
+// Taken is how much of the budget the session has.
+func (p *Progress) Taken() int64 { return p.taken.Load() }
+
+// Note notes how much of the budget the session has, and that n bytes of its replies have been sent.
+func (p *Progress) Note(taken, n int) {
+	before := p.taken.Load()
+	if before == 0 && taken == 0 {
+		return
+	}
+	if sent := p.sent.Add(int64(n)); before == 0 || sent >= StalledBytes {
+		p.since.Store(time.Now().UnixNano())
+		p.sent.Store(0)
+	}
+	p.taken.Store(int64(taken))
+}
+
+// IsStalled reports whether the client does not read.
+func (p *Progress) IsStalled(now time.Time, after time.Duration) bool {
+	return p.taken.Load() > 0 && now.UnixNano()-p.since.Load() >= int64(after)
+}
