@@ -162,6 +162,7 @@ func TestLimitsBeforeAuth(t *testing.T) {
 		name := n - pings*len(noAuth) - len(unknown)
 		return strings.Repeat(ping, pings) + fmt.Sprintf("*1\r\n$%d\r\n%s\r\n", name, strings.Repeat("x", name))
 	}
+	v := newServer(t, openStore(t), &server.Options{RequirePass: "secret"})
 	for _, tt := range []struct {
 		name, in, out string
 		ends          bool
@@ -183,8 +184,8 @@ func TestLimitsBeforeAuth(t *testing.T) {
 		{"RESET", "*1\r\n$5\r\nRESET\r\n", "+RESET\r\n", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := newServer(t, openStore(t), &server.Options{RequirePass: "secret"})
 			s := v.NewSession()
+			defer s.Close()
 			server.StartUnknown(s)
 			out := ask(s, tt.in)
 			if !strings.HasPrefix(out, tt.out) || s.Closed() != tt.ends || len(out) > 4<<10+1<<10 {
