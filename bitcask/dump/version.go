@@ -33,7 +33,7 @@ var formats = map[string]FormatVersion{
 	"STAVESEG": {Kind: "segment", Current: 1, heads: []int{format.SegmentHeaderSize}},
 	"STAVEMAN": {Kind: "MANIFEST", Current: 1, heads: []int{manifest.HeaderSize}},
 	"STAVEHNT": {Kind: "hint", Current: 3, Derived: true, heads: []int{84, 68}},
-	"STAVEIDX": {Kind: "INDEX", Current: 4, Derived: true, heads: []int{indexfile.HeaderSize}},
+	"STAVEIDX": {Kind: "INDEX", Current: indexfile.Version, Derived: true, heads: []int{indexfile.HeaderSize}},
 	"STAVETTL": {Kind: "TTL", Current: 2, Derived: true, heads: []int{80, 48}},
 }
 
