@@ -107,7 +107,7 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 		return nil, ErrFollowing
 	}
 	ended := func() error {
-		if s.stopping() {
+		if s.work.stopping() {
 			return ErrClosed
 		}
 		return ctx.Err()

@@ -51,7 +51,7 @@ func (s *opener) openSegment(id uint32) (*segment.Segment, error) {
 	name := format.DataName(id)
 	sg, err := (*segment.Segment)(nil), s.man.Missing(name)
 	if s.present[name] {
-		sg, err = segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, s.mode())
+		sg, err = segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, s.opts.mode())
 	}
 	if err == nil || !s.opts.ReadDamaged {
 		return sg, err

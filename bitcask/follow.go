@@ -128,7 +128,7 @@ func (f *follower) start() error {
 			f.hook.Deadline(ev)
 		}
 	}
-	man, err := manifest.Read(s.opts.seam.FS, s.dir, s.mode(), nil)
+	man, err := manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), nil)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (f *follower) start() error {
 // openedSegment lists a segment that the log goes on in. One that a merge has written is listed when the index is to
 // lead to it.
 func (f *follower) openedSegment(sg *segment.Segment) error {
-	sg.MapTo(f.s.mapFor(sg))
+	sg.MapTo(f.s.opts.mapFor(sg))
 	if sg.Merged {
 		f.adopt = append(f.adopt, sg)
 		return nil
@@ -217,7 +217,7 @@ func (f *follower) run() {
 	defer timer.Stop()
 	for wait := followlog.Soonest; ; {
 		select {
-		case <-f.s.stop:
+		case <-f.s.work.stop:
 			return
 		case <-f.woken:
 			timer.Stop()
@@ -243,7 +243,7 @@ func (f *follower) run() {
 
 // ended notes why nothing is followed any more, if the store is open.
 func (f *follower) ended() {
-	if f.s.stopping() {
+	if f.s.work.stopping() {
 		return
 	}
 	f.mu.Lock()
@@ -369,7 +369,7 @@ func (s *Store) WaitSequence(ctx context.Context, sequence uint64) error {
 		}
 		select {
 		case <-advanced:
-		case <-s.stop:
+		case <-s.work.stop:
 			return ErrClosed
 		case <-ctx.Done():
 			return ctx.Err()

@@ -76,7 +76,7 @@ func (f *follower) goneSegments() map[uint32]*segment.Segment {
 func (f *follower) leadTo(sg *segment.Segment) (err error) {
 	s := f.s
 	read := func(int) error {
-		if s.stopping() {
+		if s.work.stopping() {
 			return ErrClosed
 		}
 		return nil

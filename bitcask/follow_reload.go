@@ -21,7 +21,7 @@ func (f *follower) reload() (err error) {
 	var waits sync.WaitGroup
 	waits.Go(func() { // Close does not wait for all that is read
 		select {
-		case <-s.stop:
+		case <-s.work.stop:
 			cancel()
 		case <-ctx.Done():
 		}

@@ -243,7 +243,7 @@ func (s *opener) loadTimed() error {
 // loadInBackground loads every stripe, one at a time. What fails is tried again by whoever needs it.
 func (s *Store) loadInBackground() {
 	for i := range s.stripes {
-		if s.stopping() {
+		if s.work.stopping() {
 			return
 		}
 		err := s.loadStripe(i)

@@ -85,7 +85,7 @@ func (s *Store) indexIfDue() (more bool) {
 	}
 	defer s.maintenanceMu.Unlock()
 	if !s.index.failed && s.Err() == nil && !s.Full() && s.replayBacklog() >= max(indexMinBacklog, 4*s.indexSize()) {
-		_ = s.saveIndex(s.stopping) // logged, and it only saves time
+		_ = s.saveIndex(s.work.stopping) // logged, and it only saves time
 	}
 	return true
 }
@@ -117,7 +117,7 @@ func (s *Store) SaveIndex() error {
 		return err
 	}
 	for range indexTries {
-		err := s.saveIndex(s.stopping)
+		err := s.saveIndex(s.work.stopping)
 		if errors.Is(err, failure.ErrCancelled) {
 			return ErrClosed
 		}

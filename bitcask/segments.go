@@ -27,7 +27,7 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 func (s *Store) addSegment() (*segment.Segment, error) {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
-	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
+	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.opts.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}

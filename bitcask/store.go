@@ -77,30 +77,72 @@ type Store struct {
 	prepareTries prepareAttempts        // prepareMu guards it
 	past         *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
 
-	stop   chan struct{}
 	hinter chan struct{}
-	work   sync.WaitGroup
+	work   background
 }
 
-// stopWork ends the background goroutines.
-func (s *Store) stopWork() {
-	close(s.stop)
-	s.work.Wait()
+// background is the goroutines of a store, which begin with it, or when it is ready for writes, and end with Close.
+type background struct {
+	sync.WaitGroup
+	stop chan struct{} // closed when they are to end
+}
+
+// end ends them.
+func (b *background) end() {
+	close(b.stop)
+	b.Wait()
+}
+
+// every calls fn at intervals until the store closes or fn returns false.
+func (b *background) every(d time.Duration, fn func() bool) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case <-tick.C:
+			if !fn() {
+				return
+			}
+		}
+	}
+}
+
+// wait sleeps, and reports false if the store closes first.
+func (b *background) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-b.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (b *background) stopping() bool {
+	select {
+	case <-b.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // startWork starts the background goroutines; Close stops them. hintless are the sealed segments without a hint.
 func (s *Store) startWork(hintless []uint32) {
 	s.work.Go(s.log.Run)
 	s.work.Go(s.watchDirectory)
-	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
+	s.work.Go(func() { s.work.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
 	s.work.Go(func() {
-		s.every(reserve.Every, func() bool {
+		s.work.every(reserve.Every, func() bool {
 			s.reserve.Adjust()
 			return true
 		})
 	})
 	if !s.opts.seam.NoIndex {
-		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
+		s.work.Go(func() { s.work.every(indexEvery, s.indexIfDue) })
 	}
 	if !s.opts.seam.NoHints {
 		done := make(map[uint32]bool)
@@ -110,22 +152,6 @@ func (s *Store) startWork(hintless []uint32) {
 		s.work.Go(func() { s.hintLoop(done) })
 		if len(hintless) > 0 {
 			s.wakeHinter()
-		}
-	}
-}
-
-// every calls fn at intervals until the store closes or fn returns false.
-func (s *Store) every(d time.Duration, fn func() bool) {
-	tick := time.NewTicker(d)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-			if !fn() {
-				return
-			}
 		}
 	}
 }
@@ -141,15 +167,6 @@ func (s *Store) syncLog() (more bool) {
 		s.opts.Logger.Error("background sync", "err", err)
 	}
 	return err == nil
-}
-
-func (s *Store) stopping() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // Sync makes every write so far durable.
@@ -184,7 +201,7 @@ func (s *Store) Close() error {
 	if begun {
 		begun, err = s.prepareForClose()
 	}
-	s.stopWork()
+	s.work.end()
 	s.backups.Lock() // one that is being made sees stopping and ends
 	defer s.backups.Unlock()
 	s.maintenanceMu.Lock() // so does a merge
@@ -245,19 +262,4 @@ func (s *Store) release() error {
 		errs = append(errs, s.held.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// startResidency starts the goroutine that lets what is known of pages in memory expire, if any segment is mapped.
-func (s *Store) startResidency() {
-	if slices.ContainsFunc(s.segments.Load().All(), func(sg *segment.Segment) bool { return sg.Data != nil }) {
-		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
-	}
-}
-
-// expireResidency expires the answers about chunks.
-func (s *Store) expireResidency() (more bool) {
-	for _, sg := range s.segments.Load().All() {
-		sg.Residency.Round.Add(1)
-	}
-	return true
 }

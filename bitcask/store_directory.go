@@ -67,7 +67,7 @@ func (s *Store) watchDirectory() {
 	leads, troubled := vfs.Here, false
 	for {
 		select {
-		case <-s.stop:
+		case <-s.work.stop:
 			return
 		case <-reported:
 		case <-tick.C:
@@ -76,7 +76,7 @@ func (s *Store) watchDirectory() {
 			}
 		}
 		err := s.inspectDirectory()
-		if errors.Is(err, ErrLockLost) && s.wait(removalTakes) {
+		if errors.Is(err, ErrLockLost) && s.work.wait(removalTakes) {
 			err = s.inspectDirectory()
 		}
 		if refusing(err) {
@@ -93,18 +93,6 @@ func (s *Store) watchDirectory() {
 			leads = now
 			s.logMove(now)
 		}
-	}
-}
-
-// wait sleeps, and reports false if the store closes first.
-func (s *Store) wait(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-s.stop:
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

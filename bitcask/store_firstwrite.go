@@ -154,6 +154,6 @@ func (s *Store) prepareInBackground() {
 		return failure.IsRetryable(err)
 	}
 	if again() {
-		s.every(prepareRetry, again)
+		s.work.every(prepareRetry, again)
 	}
 }

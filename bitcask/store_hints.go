@@ -14,13 +14,13 @@ import (
 func (s *Store) hintLoop(done map[uint32]bool) {
 	for {
 		select {
-		case <-s.stop:
+		case <-s.work.stop:
 			return
 		case <-s.hinter:
 		}
 		s.maintenanceMu.Lock()
 		for _, sg := range s.segments.Load().All() {
-			if done[sg.ID] || !sg.Sealed() || s.stopping() || s.Err() != nil {
+			if done[sg.ID] || !sg.Sealed() || s.work.stopping() || s.Err() != nil {
 				continue
 			}
 			if s.Full() { // woken when there is space
@@ -30,7 +30,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 			if sg.Merged && s.hasHint(sg) {
 				continue
 			}
-			if err := segment.WriteHint(s.opts.seam.FS, s.dir, sg, s.stopping); err != nil && !errors.Is(err, failure.ErrCancelled) {
+			if err := segment.WriteHint(s.opts.seam.FS, s.dir, sg, s.work.stopping); err != nil && !errors.Is(err, failure.ErrCancelled) {
 				s.opts.Logger.Warn("hint not written", "file", format.HintName(sg.ID), "err", err)
 			}
 		}

@@ -38,14 +38,14 @@ const defaultYieldEvery = 512
 // lets other transactions use the stripes. What the caller has of the index stays valid but for names within
 // collections that are not Collection.Private.
 func (t *Tx) Yield() {
-	if t.steps++; t.steps%t.s.yieldEvery() == 0 && t.claimKeys() {
+	if t.steps++; t.steps%t.s.opts.yieldEvery() == 0 && t.claimKeys() {
 		t.unlockStripes(t.stripes)
 		t.lockStripes()
 	}
 }
 
-func (s *Store) yieldEvery() int {
-	if n := s.opts.seam.YieldEvery; n > 0 {
+func (o *Options) yieldEvery() int {
+	if n := o.seam.YieldEvery; n > 0 {
 		return n
 	}
 	return defaultYieldEvery
