@@ -77,9 +77,7 @@ func (f *follower) exchange(ctx context.Context, fresh *Store, install func() (a
 	s.system.Names = fresh.system.Names
 	s.system.Changes.Add(1)
 	s.system.Mu.Unlock()
-	s.droppedMu.Lock()
-	s.droppedCollections, s.droppedSpaces = nil, nil
-	s.droppedMu.Unlock()
+	s.dead.forget()
 	for _, sg := range fresh.follower.o.tail { // until start looks again the writer may have rolled back what was read of them
 		sg.Unsettled.Store(max(sg.Chain.From, format.SegmentHeaderSize))
 	}

@@ -155,7 +155,7 @@ func (s *Store) loadAll() error {
 		return nil
 	default:
 	}
-	err := s.eachStripe(s.loadStripe)
+	err := eachStripe(s.loadStripe)
 	if err == nil {
 		<-s.lazy.loaded // whoever loads the last one may still be counting
 	}
@@ -199,7 +199,7 @@ func (s *Store) loadRest() error {
 	if s.lazy == nil || s.lazy.left.Load() == 0 {
 		return nil
 	}
-	return s.eachStripe(func(i int) error {
+	return eachStripe(func(i int) error {
 		s.stripes[i].Lock()
 		defer s.stripes[i].Unlock()
 		return s.lazy.load(i)
@@ -207,7 +207,7 @@ func (s *Store) loadRest() error {
 }
 
 // eachStripe calls fn for every stripe, on all processors.
-func (s *Store) eachStripe(fn func(i int) error) error {
+func eachStripe(fn func(i int) error) error {
 	var next atomic.Int32
 	var wg sync.WaitGroup
 	errs := make([]error, runtime.GOMAXPROCS(0))
@@ -232,7 +232,7 @@ func (s *opener) loadTimed() error {
 	if s.lazy == nil {
 		return nil
 	}
-	return s.eachStripe(func(i int) error {
+	return eachStripe(func(i int) error {
 		if !s.lazy.timed[i] {
 			return nil
 		}

@@ -52,9 +52,7 @@ type Store struct {
 	pins          pins.Pins
 	maintenanceMu chanmutex.Mutex // held while whole segments are read or files removed: merge, hint builder, check
 
-	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
-	droppedCollections []keydir.Dropped
-	droppedSpaces      []*namespace.Space
+	dead deadBytes
 
 	follower *follower // nil without Options.Follow
 

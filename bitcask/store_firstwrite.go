@@ -49,7 +49,7 @@ func (s *opener) preparesLater() bool {
 	if !s.man.Closed() || len(s.man.Rest) > 0 || !s.man.Has(manifest.FeatureBoot|manifest.FeatureOpenings) {
 		return false
 	}
-	if e, err := s.readEpoch(); err != nil || e != nil { // of which a commit is due: openHistory
+	if e, err := readEpoch(&s.system); err != nil || e != nil { // of which a commit is due: openHistory
 		return false
 	}
 	if len(s.leftover)+len(s.stale) > 0 || len(s.tail) == 0 || s.reserve.Full() {

@@ -87,6 +87,7 @@ func newStore(dir string, o Options) *Store {
 	s.syncing.mode.Store(int32(o.Sync))
 	s.txs.New = func() any { return new(Tx) }
 	s.segments.Store(new(segment.Set))
+	s.dead.segments = &s.segments
 	s.pins.Remove = s.removeSegments
 	s.log.Init(commitlog.Environment{
 		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.logEdit,

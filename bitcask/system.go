@@ -38,7 +38,7 @@ func (s *Store) checkSystem() error {
 			return fmt.Errorf("system record %q: %w", name, ErrVersion)
 		}
 	}
-	_, err := s.readEpoch()
+	_, err := readEpoch(&s.system)
 	return err
 }
 
@@ -106,8 +106,8 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq uint64) {
 	rec := r.record(t.buf)
 	dead, _ := t.s.system.Put(string(rec.Key), system.Record{Value: slices.Clone(rec.Value), Seq: seq, Loc: loc})
-	t.s.addDead(dead)
-	t.s.addLive(sg, loc)
+	t.s.dead.add(dead)
+	addLive(sg, loc)
 }
 
 // replaySystem notes a system record of the log, which the INDEX may have had
@@ -116,8 +116,8 @@ func (s *opener) replaySystem(sg *segment.Segment, e *format.Entry) {
 	s.recovery.Replayed++
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	if dead, ok := s.system.Put(string(e.Key), system.Record{Value: slices.Clone(e.Inline), Seq: e.Seq, Loc: loc}); ok {
-		s.addDead(dead)
-		s.addLive(sg, loc)
+		s.dead.add(dead)
+		addLive(sg, loc)
 	}
 }
 

@@ -186,11 +186,11 @@ func (t *Tx) encode() *commitlog.Frame {
 func (t *Tx) markReplacedDead() {
 	for i := range t.undo {
 		u := &t.undo[i]
-		t.s.addDead(u.old.Loc)
-		t.s.addDead(u.loc)
-		u.trimmed.Each(t.s.addDead)
+		t.s.dead.add(u.old.Loc)
+		t.s.dead.add(u.loc)
+		u.trimmed.Each(t.s.dead.add)
 		if u.op == undoDrop {
-			t.s.deferDead(u.dropped)
+			t.s.dead.addCollection(u.dropped)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		if r.kind == KindSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
 		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
-			t.s.addLive(sg, loc)
+			addLive(sg, loc)
 		}
 		if i += n; t.claim != nil {
 			t.Yield()

@@ -38,9 +38,9 @@ func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 		r.sp.Dir.Insert(r.h, now)
 	} else {
 		r.sp.Dir.Replace(r.h, old, now)
-		t.s.addDead(old.Loc)
+		t.s.dead.add(old.Loc)
 	}
-	t.s.addLive(sg, now.Loc)
+	addLive(sg, now.Loc)
 }
 
 // replaced is find for a put: what the key holds now. The old value does not
