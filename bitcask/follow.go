@@ -173,12 +173,12 @@ func (f *follower) openedSegment(sg *segment.Segment) error {
 // listed takes over what the manifest says by now.
 func (f *follower) listed() error {
 	s, now := f.s, f.r.Manifest
-	s.manifestMu.Lock()
-	m := s.man
+	s.man.mu.Lock()
+	m := s.man.Manifest
 	m.Sealed, m.Tail, m.NextID, m.MaxSeq, m.Origins, m.Openings = now.Sealed, now.Tail, now.NextID, now.MaxSeq, now.Origins, now.Openings
 	m.Features, m.Through, m.Collided, m.ClosedID, m.ClosedLen = now.Features, now.Through, now.Collided, now.ClosedID, now.ClosedLen
 	m.Booted, m.Boot = now.Booted, now.Boot
-	s.manifestMu.Unlock()
+	s.man.mu.Unlock()
 	for id, si := range now.Sealed {
 		sg := f.r.Open[id]
 		if sg == nil || sg.Sealed() || si.MaxSeq >= f.r.Next || f.r.Frames != nil && f.r.Frames.Segment == sg && !f.r.Frames.HasFooter {

@@ -68,7 +68,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 func (s *Store) rewriteEnvironment() *rewrite.Environment {
 	return &rewrite.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.opts.SegmentSize,
-		Log: &s.log, Manifest: s.man, ManifestMu: &s.manifestMu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
+		Log: &s.log, Manifest: s.man.Manifest, ManifestMu: &s.man.mu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
 		Inputs: s.inputEnvironment(), Index: s.mergeIndex(), CheckDirectory: s.checkDirectory, Stopping: s.work.stopping, Dead: s.dead.add,
 	}
 }

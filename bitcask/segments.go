@@ -25,8 +25,8 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 
 // addSegment makes an empty segment and lists it in the manifest as the last.
 func (s *Store) addSegment() (*segment.Segment, error) {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
+	s.man.mu.Lock()
+	defer s.man.mu.Unlock()
 	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.opts.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/chanmutex"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/pins"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
@@ -26,7 +25,7 @@ import (
 // There is one family of locks. stripes guard everything in RAM about the keys
 // whose hash begins with their number: directory, collections, and, as long as
 // one is held, the files that the locations lead to. The log's own lock is taken within
-// them, manifestMu within that; maintenanceMu before all of them.
+// them, man.mu within that; maintenanceMu before all of them.
 type Store struct {
 	dir    string
 	opts   Options
@@ -44,9 +43,7 @@ type Store struct {
 	log      commitlog.Log
 	txs      sync.Pool
 
-	manifestMu sync.Mutex // guards man once the store is open
-	man        *manifest.Manifest
-	opening    uint64 // this one, for marks; does not change once the store is open
+	man lockedManifest
 
 	backups       chanmutex.Mutex // held by the one backup that is made
 	pins          pins.Pins
@@ -73,7 +70,6 @@ type Store struct {
 	unprepared   atomic.Pointer[opener] // what is to be done for that; nil: nothing
 	prepareEnded bool                   // Close has given it up; prepareMu guards it
 	prepareTries prepareAttempts        // prepareMu guards it
-	past         *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
 
 	hinter chan struct{}
 	work   background
@@ -231,13 +227,6 @@ func (s *Store) closeLog() error {
 	return s.log.Close()
 }
 
-// logEdit appends an edit to the manifest, durably.
-func (s *Store) logEdit(typ byte, body []byte) error {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	return s.man.Log(typ, body)
-}
-
 // release closes the files and releases the lock.
 func (s *Store) release() error {
 	var errs []error
@@ -250,7 +239,7 @@ func (s *Store) release() error {
 	for _, sg := range s.segments.Swap(new(segment.Set)).All() { // unlisted before they are unmapped: read_lockfree.go
 		errs = append(errs, sg.Close())
 	}
-	if s.man != nil {
+	if s.man.Manifest != nil {
 		errs = append(errs, s.man.Close())
 	}
 	if s.lock != nil {

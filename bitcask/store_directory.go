@@ -121,9 +121,7 @@ func (s *Store) checkDirectory() error {
 
 // inspectDirectory checks whether the files that the store writes to, and LOCK, have their names.
 func (s *Store) inspectDirectory() error {
-	s.manifestMu.Lock()
-	named, err := vfs.HasName(s.man.File, filepath.Join(s.dir, manifest.FileName))
-	s.manifestMu.Unlock()
+	named, err := s.man.isNamed()
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (s *opener) prepareLater() error {
 	for _, sg := range s.tail {
 		sg.EndAtFrames()
 	}
-	s.past = &manifest.Manifest{MaxSeq: s.man.MaxSeq, Openings: slices.Clone(s.man.Openings)}
+	s.man.past = &manifest.Manifest{MaxSeq: s.man.MaxSeq, Openings: slices.Clone(s.man.Openings)}
 	s.unprepared.Store(s)
 	return s.startLog() // which has no segment to seal or to make: see preparesLater
 }
@@ -134,8 +134,8 @@ func (s *Store) prepareLocked() error {
 }
 
 func (s *opener) writeOpening() error {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
+	s.man.mu.Lock()
+	defer s.man.mu.Unlock()
 	if err := s.makeGood(); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func newStore(dir string, o Options) *Store {
 	s.dead.segments = &s.segments
 	s.pins.Remove = s.removeSegments
 	s.log.Init(commitlog.Environment{
-		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.logEdit,
+		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.man.logEdit,
 		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
 	})
 	return s
@@ -214,7 +214,7 @@ func (s *opener) openManifest() (err error) {
 	if !s.opts.ReadOnly {
 		s.reserve.Open()
 	}
-	s.man, err = manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), s.tolerance())
+	s.man.Manifest, err = manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), s.tolerance())
 	if err == nil {
 		s.recovery.TornManifest = len(s.man.Rest) > 0
 	}
@@ -244,7 +244,7 @@ func (s *opener) openManifest() (err error) {
 	if err := files.SyncNames(s.opts.seam.FS, s.dir); err != nil {
 		return err
 	}
-	s.man, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
+	s.man.Manifest, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
 	return err
 }
 
@@ -428,7 +428,7 @@ func (s *opener) checkLeftover(id uint32) error {
 // before the files of a merge go, and before a new segment holds anything, so a reader that checks
 // for the edit after the files finds it.
 func (s *opener) outdated() bool {
-	if !s.opts.ReadOnly || s.man == nil {
+	if !s.opts.ReadOnly || s.man.Manifest == nil {
 		return false
 	}
 	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance()) // corrected as before
@@ -459,7 +459,7 @@ func (s *opener) noteOpening() error {
 	if err != nil {
 		return fmt.Errorf("noting that the store is open: %w", err)
 	}
-	s.opening = id
+	s.man.opening = id
 	return nil
 }
 

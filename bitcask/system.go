@@ -69,8 +69,8 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	if len(value) > 0 && others >= MaxSystemRecords {
 		return fmt.Errorf("more than %d system records: %w", MaxSystemRecords, ErrTooLarge)
 	}
-	if err := t.s.needFeature(manifest.FeatureSystem); err != nil {
-		return err
+	if err := t.s.man.need(manifest.FeatureSystem); err != nil {
+		return t.s.log.Fail(err)
 	}
 	_, err := t.add(KindSystem, keydir.None, new(namespace.Space), t.s.man.Seed.Hash(name), name, "", value)
 	return err
@@ -119,16 +119,4 @@ func (s *opener) replaySystem(sg *segment.Segment, e *format.Entry) {
 		s.dead.add(dead)
 		addLive(sg, loc)
 	}
-}
-
-// needFeature sets a feature bit of the manifest before it is used. A failure
-// that may have left the manifest in doubt makes the store refuse writes.
-func (s *Store) needFeature(f manifest.Features) error {
-	s.manifestMu.Lock()
-	err := s.man.Need(f)
-	s.manifestMu.Unlock()
-	if err != nil {
-		return s.log.Fail(err)
-	}
-	return nil
 }
