@@ -111,7 +111,7 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 		return ctx.Err()
 	}
 	return &backup.Source{
-		FS: s.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.man.inherited, Ended: ended, Read: s.opts.seam.Progress,
+		FS: s.guard.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.man.inherited, Ended: ended, Read: s.opts.seam.Progress,
 	}, nil
 }
 

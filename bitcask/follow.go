@@ -133,7 +133,7 @@ func (f *follower) start() error {
 		return err
 	}
 	r := &followlog.Reader{
-		FS: s.held, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
+		FS: s.guard.held, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
 		Opened: f.openedSegment, Listed: f.listed, Footed: s.log.FollowFooter,
 	}
 	for _, sg := range s.segments.Load().All() {
@@ -297,7 +297,7 @@ func (f *follower) watch() {
 		f.stopWatch()
 	}
 	f.watched = f.r.Frames.Segment.ID
-	f.stopWatch = f.s.held.Watch(filepath.Join(f.s.dir, f.r.Frames.Segment.Name), func() {
+	f.stopWatch = f.s.guard.held.Watch(filepath.Join(f.s.dir, f.r.Frames.Segment.Name), func() {
 		select {
 		case f.woken <- struct{}{}:
 		default:

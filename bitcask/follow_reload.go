@@ -29,7 +29,7 @@ func (f *follower) reload() (err error) {
 	defer waits.Wait()
 	defer cancel()
 	opts := s.opts
-	opts.seam.FS = s.held
+	opts.seam.FS = s.guard.held
 	fresh, err := openUntil(ctx, s.dir, &opts)
 	if err != nil {
 		return err

@@ -252,7 +252,7 @@ func (s *Store) loadInBackground() {
 			s.opts.Logger.Warn("stripe not loaded", "file", IndexFile, "stripe", i, "err", err)
 		}
 	}
-	if s.lazy.wasDamaged() && !s.opts.ReadOnly && s.prepareWrites() == nil {
+	if s.lazy.wasDamaged() && !s.opts.ReadOnly && s.writing.prepare() == nil {
 		s.maintenanceMu.Lock()
 		defer s.maintenanceMu.Unlock()
 		s.removeDamagedIndex()

@@ -113,7 +113,7 @@ func (s *Store) SaveIndex() error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return err
 	}
 	for range indexTries {

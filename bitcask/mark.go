@@ -15,10 +15,10 @@ func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
 	}
-	if err := s.prepareWrites(); err != nil { // which gives the opening its id
+	if err := s.writing.prepare(); err != nil { // which gives the opening its id
 		return Mark{}, err
 	}
-	if err := s.checkDirectory(); err != nil {
+	if err := s.guard.check(); err != nil {
 		return Mark{}, err
 	}
 	m, err := s.log.Mark()

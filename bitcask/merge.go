@@ -46,7 +46,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return RewriteResult{}, err
 	}
 	if err := s.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go
@@ -69,7 +69,7 @@ func (s *Store) rewriteEnvironment() *rewrite.Environment {
 	return &rewrite.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.opts.SegmentSize,
 		Log: &s.log, Manifest: s.man.Manifest, ManifestMu: &s.man.mu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
-		Inputs: s.inputEnvironment(), Index: s.mergeIndex(), CheckDirectory: s.checkDirectory, Stopping: s.work.stopping, Dead: s.dead.add,
+		Inputs: s.inputEnvironment(), Index: s.mergeIndex(), CheckDirectory: s.guard.check, Stopping: s.work.stopping, Dead: s.dead.add,
 	}
 }
 

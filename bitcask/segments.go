@@ -50,7 +50,7 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return err
 	}
 	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.log.Rotate))

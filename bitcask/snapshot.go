@@ -109,15 +109,15 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptio
 			err = errors.Join(err, c.release())
 		}
 	}()
-	if c.held, err = vfs.Hold(s.held, s.dir); err != nil {
+	if c.guard.held, err = vfs.Hold(s.guard.held, s.dir); err != nil {
 		return nil, err
 	}
-	c.opts.seam.FS = c.held
+	c.opts.seam.FS = c.guard.held
 	c.startReserve()
 	if s.closed.Load() { // else it is the handle that s has
 		return nil, ErrClosed
 	}
-	c.man.Manifest = s.man.ofCut(c.held, list, next)
+	c.man.Manifest = s.man.ofCut(c.guard.held, list, next)
 	c.spaces.Init(c.man.Seed)
 	c.system.Init()
 	if err := c.openCut(list); err != nil {

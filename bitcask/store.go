@@ -3,7 +3,6 @@ package bitcask
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
-	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -29,8 +27,7 @@ import (
 type Store struct {
 	dir    string
 	opts   Options
-	held   *vfs.Held // of dir; it is opts.seam.FS as well
-	lock   io.Closer
+	guard  directoryGuard
 	closed atomic.Bool
 
 	stripes [keydir.Stripes]stripe
@@ -66,10 +63,7 @@ type Store struct {
 	loadingUntil context.Context // ends loading early; nil: nothing does
 	released     func()          // called when all is released; may be nil
 
-	prepareMu    sync.Mutex             // held while the store is made ready for writes
-	unprepared   atomic.Pointer[opener] // what is to be done for that; nil: nothing
-	prepareEnded bool                   // Close has given it up; prepareMu guards it
-	prepareTries prepareAttempts        // prepareMu guards it
+	writing firstWrite
 
 	hinter chan struct{}
 	work   background
@@ -127,7 +121,7 @@ func (b *background) stopping() bool {
 // startWork starts the background goroutines; Close stops them. hintless are the sealed segments without a hint.
 func (s *Store) startWork(hintless []uint32) {
 	s.work.Go(s.log.Run)
-	s.work.Go(s.watchDirectory)
+	s.work.Go(s.guard.watch)
 	s.work.Go(func() { s.work.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
 	s.work.Go(func() {
 		s.work.every(reserve.Every, func() bool {
@@ -186,14 +180,14 @@ func (s *Store) Close() error {
 	if was {
 		return nil
 	}
-	if !s.opts.ReadOnly && s.checkDirectory() == nil { // else closeLog says why not
+	if !s.opts.ReadOnly && s.guard.check() == nil { // else closeLog says why not
 		if err := s.closeHistory(); err != nil { // the next Open begins a new one
 			s.opts.Logger.Warn("history not closed", "err", err)
 		}
 	}
 	begun, err := !s.opts.ReadOnly, error(nil)
 	if begun {
-		begun, err = s.prepareForClose()
+		begun, err = s.writing.prepareForClose()
 	}
 	s.work.end()
 	s.backups.Lock() // one that is being made sees stopping and ends
@@ -221,7 +215,7 @@ func (s *Store) closeLog() error {
 	if err := s.log.Sync(); err != nil {
 		return err
 	}
-	if err := s.checkDirectory(); err != nil {
+	if err := s.guard.check(); err != nil {
 		return err
 	}
 	return s.log.Close()
@@ -242,11 +236,5 @@ func (s *Store) release() error {
 	if s.man.Manifest != nil {
 		errs = append(errs, s.man.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
-	if s.held != nil {
-		errs = append(errs, s.held.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.guard.close())...)
 }

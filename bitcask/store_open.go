@@ -88,10 +88,11 @@ func newStore(dir string, o Options) *Store {
 	s.txs.New = func() any { return new(Tx) }
 	s.segments.Store(new(segment.Set))
 	s.dead.segments = &s.segments
-	s.pins.Remove = s.removeSegments
+	s.guard = directoryGuard{dir: dir, log: &s.log, man: &s.man, work: &s.work, logger: o.Logger}
+	s.pins.Remove = s.guard.removeSegments
 	s.log.Init(commitlog.Environment{
 		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.man.logEdit,
-		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
+		AddSegment: s.addSegment, CheckDirectory: s.guard.check, Unlinked: s.guard.unlinked, Sealed: s.wakeHinter,
 	})
 	return s
 }
@@ -199,12 +200,17 @@ func (s *opener) startReserve() {
 // openManifest takes the lock and reads the manifest, or makes a new store
 // where there is nothing yet.
 func (s *opener) openManifest() (err error) {
-	if err := s.hold(); err != nil {
+	hold := vfs.HoldNew
+	if s.opts.ReadOnly {
+		hold = vfs.Hold
+	}
+	if s.guard.held, err = hold(s.opts.seam.FS, s.dir); err != nil {
 		return err
 	}
+	s.opts.seam.FS = s.guard.held
 	s.startReserve()
 	if !s.opts.ReadOnly {
-		if s.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
+		if s.guard.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
 				return fmt.Errorf("%w: %w", ErrLocked, err)
 			}
