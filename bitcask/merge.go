@@ -75,7 +75,7 @@ func (s *Store) rewriteEnvironment() *rewrite.Environment {
 
 // inputEnvironment is what the inputs of a merge need of the store.
 func (s *Store) inputEnvironment() *mergeinput.Environment {
-	return &mergeinput.Environment{FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
+	return &mergeinput.Environment{FS: s.opts.seam.FS, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed}
 }
 
 // mergeIndex is the index as a merge uses it.

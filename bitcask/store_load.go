@@ -67,7 +67,7 @@ func (s *opener) loadLog() error {
 		return s.replayLog(new(indexfile.Contents))
 	}
 	s.recovery.Indexed = true
-	s.noteIndex(ix)
+	s.index.note(ix)
 	return err
 }
 
