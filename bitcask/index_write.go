@@ -151,7 +151,7 @@ func (s *Store) closeIndex() {
 	if s.index.usable(set) && s.index.backlog(set) <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.index.opensLate(s.Sequence()) {
 		return
 	}
-	if err := s.loadRest(); err != nil {
+	if err := s.lazy.loadRest(); err != nil {
 		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 		return
 	}

@@ -70,7 +70,7 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if _, err := t.add(KindNamespaces, keydir.None, &namespace.Space{}, 0, namespace.RecordName, "", next.Encode(fresh)); err != nil {
 		return nil, 0, err
 	}
-	sg, at, seq, err := t.s.append(t)
+	sg, at, seq, err := t.appendToLog()
 	if err != nil {
 		return nil, 0, err
 	}

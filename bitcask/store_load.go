@@ -43,7 +43,7 @@ func (s *opener) loadLog() error {
 		return nil
 	}
 	if ix != nil && !s.startReplay(ix.UpTo) {
-		err := s.loadRest()
+		err := s.lazy.loadRest()
 		if err == nil {
 			err = s.reportDeadlines(max(ix.UpTo, 1))
 		}

@@ -56,7 +56,7 @@ func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, k
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
-			if same, err := t.s.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
+			if same, err := t.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
 				return slot, keydir.Collection{}, err
 			}
 		}
@@ -65,8 +65,8 @@ func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, k
 }
 
 // named reports whether the record at loc has the name of a string key.
-func (s *Store) named(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
-	sg, err := s.segmentOf(loc)
+func (t *Tx) named(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
+	sg, err := t.s.segmentOf(loc)
 	if err != nil {
 		return false, err
 	}
