@@ -98,7 +98,7 @@ func helloCommand(s *Session, c *command.Call) error {
 			return err
 		}
 	}
-	if !s.authenticated && s.mustAuthenticate() {
+	if !s.who.authenticated && s.who.mustAuthenticate() {
 		return errHelloNoAuth
 	}
 	if h.name != nil {

@@ -69,7 +69,7 @@ func clientSetInfo(s *Session, c *command.Call) error {
 func clientInfo(s *Session, c *command.Call) error {
 	s.flushStats()
 	s.noteFigures()
-	c.Out.Verbatim("txt", s.listLine(time.Now())+"\n")
+	c.Out.Verbatim("txt", s.client.listLine(time.Now())+"\n")
 	return nil
 }
 
@@ -101,7 +101,7 @@ func clientList(s *Session, c *command.Call) error {
 	var lines strings.Builder
 	for _, other := range s.server.sessions() {
 		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
-			lines.WriteString(other.listLine(now))
+			lines.WriteString(other.client.listLine(now))
 			lines.WriteByte('\n')
 		}
 	}

@@ -79,7 +79,7 @@ func resetCommand(s *Session, c *command.Call) error {
 	s.client.noTouch.Store(false)
 	s.client.readOnly.Store(false)
 	s.replies = replyOn
-	s.startUnknown(false)
+	s.who.startUnknown(false)
 	c.Out.Simple("RESET")
 	return nil
 }

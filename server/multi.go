@@ -101,7 +101,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 		}
 	}
 	stats := &s.server.counters.Commands[r.command.Index]
-	if s.isRestricted() {
+	if s.who.isRestricted() {
 		if err := s.permitQueued(r); err != nil {
 			stats.Rejected.Add(1)
 			s.replyError(errorText(err))
@@ -110,9 +110,9 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	}
 	stats.Calls.Add(1)
 	start := s.server.startTimer()
-	s.login = r.login
+	s.who.login = r.login
 	refusal, err := s.runInTx(&inner, limit)
-	s.login = nil
+	s.who.login = nil
 	took := elapsed(start)
 	if took > 0 {
 		stats.Nanoseconds.Add(int64(took))

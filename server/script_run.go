@@ -76,7 +76,7 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	r := s.scriptRun
 	if r == nil {
 		r = &scriptRun{session: s}
-		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
 		s.scriptRun = r
 	}
 	r.Call, r.needs = c, needs
@@ -412,13 +412,13 @@ func (r *scriptRun) log(level int, message string) {
 	s.server.options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
 }
 
-// scriptAllows is redis.acl_check_cmd: whether the user may execute a command.
-func (s *Session) scriptAllows(args [][]byte) (bool, error) {
+// allows is redis.acl_check_cmd: whether the user may execute a command.
+func (i *identity) allows(args [][]byte) (bool, error) {
 	cmd, err := table.Resolve(args)
 	if err != nil {
 		return false, err
 	}
-	return s.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
+	return i.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
 }
 
 // whyDeniedInScript are the ends of refusals within a script, in Redis 7.0's words.
@@ -430,15 +430,13 @@ var whyDeniedInScript = map[acl.Verdict]string{
 
 // permitInScript checks a command that a script calls: a script may do no more than its user.
 func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal string) {
-	if !s.user.IsLimited() {
+	if !s.who.user.IsLimited() {
 		return ""
 	}
-	d := s.user.Rules().Check(cmd, args)
+	d := s.who.user.Rules().Check(cmd, args)
 	if d.Verdict == acl.Allowed {
 		return ""
 	}
-	e := acl.Entry{Verdict: d.Verdict, Context: acl.InScript, Object: d.Object, Username: s.user.Name(), Updated: time.Now()}
-	e.Client = s.listLine(e.Updated)
-	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+	s.noteDenied(d, acl.InScript, s.who.user.Name())
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
@@ -43,15 +42,10 @@ type Session struct {
 	out    resp.Writer
 	closed bool
 
-	requests         uint64    // that the parser has returned
-	owedSince        time.Time // when the command began that has not ended; zero without one
-	owedRequest      uint64    // requests then
-	user             *acl.User
-	authenticated    bool      // as user, or the default user needs no password
-	login            *login    // of the request that EXEC is executing; nil for others
-	hasSlot          bool      // it takes one of the places for those that have not authenticated
-	outputBeforeAuth int       // bytes
-	unknownSince     time.Time // when it began, or RESET made it forget who it is
+	requests    uint64    // that the parser has returned
+	owedSince   time.Time // when the command began that has not ended; zero without one
+	owedRequest uint64    // requests then
+	who         identity
 
 	namespace int
 	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
@@ -137,8 +131,9 @@ func (v *Server) NewSession() *Session {
 		id:     v.nextID.Add(1),
 		parser: resp.NewParser(v.fullLimits()),
 	}
+	s.who = identity{server: v, client: &s.client, parser: s.parser}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
-	s.host.MayReadAllKeys = s.mayReadAllKeys
+	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
 		tx.SetOrigin(s.id)
@@ -165,7 +160,7 @@ func (v *Server) NewSession() *Session {
 	s.batch = newBatch()
 	s.client.init()
 	s.initMail()
-	s.setUser(v.users.Default(), true)
+	s.who.setUser(v.users.Default(), true)
 	return s
 }
 
@@ -223,8 +218,8 @@ func (s *Session) executeNext(args [][]byte, err error) {
 		s.requests++
 		before := s.out.Len()
 		s.execute(args)
-		if !s.authenticated {
-			s.countUnauthenticated(before)
+		if !s.who.authenticated && s.who.takesTooMuch(s.out.Len()-before) {
+			s.closed = true
 		}
 		return
 	}
@@ -317,8 +312,8 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
 		err = command.ErrInMulti
 	}
-	if err == nil && s.isRestricted() {
-		err = s.permit(cmd, args)
+	if err == nil && s.who.isRestricted() {
+		err = s.who.permit(cmd, args)
 	}
 	if err == nil && s.server.options.Cluster {
 		err = s.refusesInCluster(cmd, args)
@@ -367,7 +362,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 		s.server.counters.Commands[cmd.Index].Rejected.Add(1)
 	}
 	if denied, ok := err.(*deniedError); ok {
-		s.noteDenied(denied.Denial, s.user.Name())
+		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 	}
 	text := errorText(err)
 	switch {
