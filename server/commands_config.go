@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
 )
@@ -84,8 +85,8 @@ func configSet(s *Session, c *command.Call) error {
 // applyAll makes checked values so, or none of them: then it says which one failed, and why.
 func (v *Server) applyAll(rows []*settings.Directive, values []string) (failed int, err error) {
 	var undo []func()
-	if to, at := settingsBound(rows, values); at >= 0 {
-		before := boundSettings{}
+	if to, at := listeners.Among(rows, values); at >= 0 {
+		before := listeners.Values{}
 		for name := range to {
 			before[name] = v.setting(settings.Table[name])
 		}

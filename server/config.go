@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/conf"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
@@ -215,15 +216,15 @@ func (v *Server) Reload() error {
 		rows, values = append(rows, settings.Table[name]), append(values, changed[name])
 	}
 	var failedBound error
-	if to, at := settingsBound(rows, values); at >= 0 {
+	if to, at := listeners.Among(rows, values); at >= 0 {
 		failedBound = v.changeBound(to)
 	}
 	for _, name := range names {
 		d := settings.Table[name]
 		switch {
-		case errors.Is(failedBound, errNotBound) && isBound(d):
+		case errors.Is(failedBound, errNotBound) && listeners.IsSetting(d):
 			v.options.Logger.Warn("setting changed in the file; it needs a restart", "name", name)
-		case failedBound != nil && isBound(d):
+		case failedBound != nil && listeners.IsSetting(d):
 			v.config.Keep(d, v.setting(d))
 			err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failedBound))
 		case name == "requirepass" && slices.ContainsFunc(v.fileUsers(), func(l conf.Directive) bool { return l.Args[0] == acl.DefaultName }):

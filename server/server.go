@@ -149,12 +149,11 @@ func (v *Server) sessions() []*Session {
 // print it; a Unix socket has neither.
 func (v *Server) listenAddress() (host, port string) {
 	if b := v.bound.Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.port == "0" && b.secure != nil {
-			return b.bind, b.tlsPort
+		p := b.set.Place()
+		if p.Port == "0" && p.Encrypts {
+			return p.Bind, p.TLSPort
 		}
-		return b.bind, b.port
+		return p.Bind, p.Port
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -167,9 +166,7 @@ func (v *Server) listenAddress() (host, port string) {
 // shownPort is port as CONFIG GET shows it.
 func (v *Server) shownPort() string {
 	if b := v.bound.Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.port
+		return b.set.Place().Port
 	}
 	_, port := v.listenAddress()
 	return port
@@ -177,13 +174,10 @@ func (v *Server) shownPort() string {
 
 // shownTLSPort is tls-port as CONFIG GET shows it.
 func (v *Server) shownTLSPort() string {
-	b := v.bound.Load()
-	if b == nil {
-		return v.config.Get("tls-port")
+	if b := v.bound.Load(); b != nil {
+		return b.set.Place().TLSPort
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tlsPort
+	return v.config.Get("tls-port")
 }
 
 // databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so
