@@ -11,7 +11,9 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/settings"
 )
 
 // Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one
@@ -43,15 +45,16 @@ func verifiesPassword(cmd *command.Command, args [][]byte) bool {
 	return cmd.Name == "auth" || cmd.Name == "hello" && len(args) > 2
 }
 
-// stallsExec reports whether a request may take the time of slow hashes, or of a sync. Within MULTI it is refused: EXEC
-// would do that with keys locked.
+// stallsExec reports whether a request may take the time of slow hashes, of a sync, or of looking up a host. Within
+// MULTI it is refused, which Redis does not do: EXEC would let all others wait for that with keys locked.
 func stallsExec(cmd *command.Command, args [][]byte) bool {
 	switch cmd.Name {
 	case "acl|setuser", "acl|load":
 		return true
 	case "config|set":
 		return slices.ContainsFunc(args[2:], func(arg []byte) bool {
-			return strings.EqualFold(string(arg), "requirepass") || changers[strings.ToLower(string(arg))] != nil
+			d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
+			return d != nil && (d.Name == "requirepass" || changers[d.Name] != nil || listeners.IsSetting(d))
 		})
 	}
 	return false
