@@ -116,8 +116,7 @@ var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 type clientFilter struct {
 	id               int64
 	clientType       string
-	remote           string
-	local            string
+	remote, local    *string // nil: any; an empty one is the address of no client, and not of all
 	user             string
 	skipMe           bool
 	maxAge           time.Duration
@@ -129,7 +128,8 @@ type clientFilter struct {
 // the caller; in the new form SKIPME is yes unless it is set.
 func (f *clientFilter) parse(c *command.Call) error {
 	if len(c.Args) == 3 {
-		*f = clientFilter{remote: c.Key(2), byAddress: true}
+		address := c.Key(2)
+		*f = clientFilter{remote: &address, byAddress: true}
 		return nil
 	}
 	f.skipMe = true
@@ -166,9 +166,9 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(i+1)))
 		}
 	case c.Is(i, "addr"):
-		f.remote = value
+		f.remote = &value
 	case c.Is(i, "laddr"):
-		f.local = value
+		f.local = &value
 	case c.Is(i, "user"):
 		if sessionOf(c).server.users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
@@ -197,8 +197,8 @@ func isClientType(kind string) bool {
 // matches says whether the filter means a session. All that is given must hold.
 func (f *clientFilter) matches(s, me *Session) bool {
 	switch {
-	case f.remote != "" && f.remote != s.client.remote,
-		f.local != "" && f.local != s.client.local,
+	case f.remote != nil && *f.remote != s.client.remote,
+		f.local != nil && *f.local != s.client.local,
 		f.hasID && f.id != s.id,
 		f.user != "" && f.user != s.client.user.Load().Name(),
 		f.clientType != "" && f.clientType != s.client.kind(),
