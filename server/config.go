@@ -127,7 +127,8 @@ func (v *Server) limitClients() {
 	}
 }
 
-// apply makes a checked value of a setting so.
+// apply makes a checked value of a setting so. Only a changer fails, and then nothing has changed. The addresses are not
+// among these: they change together, by changeBound.
 func (v *Server) apply(d *settings.Directive, value string) error {
 	if change := changers[d.Name]; change != nil {
 		return change(v, value)
@@ -262,7 +263,7 @@ func setLogLevel(v *Server, value string) {
 	v.options.LogLevel.Set(level)
 }
 
-// setMaxMemory sets maxmemory, and maxmemory-clients if that is a share of it.
+// setMaxMemory sets maxmemory in bytes, and maxmemory-clients if that is a share of it, in whatever order the two are set.
 func setMaxMemory(v *Server, n int64) {
 	v.tunables.maxMemory.Store(n)
 	if clients := v.config.Get("maxmemory-clients"); strings.HasSuffix(clients, "%") {
@@ -289,7 +290,9 @@ func shownClientMemory(v *Server) string {
 	return itoa(v.tunables.clientMemory.Load())
 }
 
-// setBufferLimits sets the limits of what waits for clients and subscribers.
+// setBufferLimits sets the limits of what waits for clients and subscribers: words in fours, a class, two sizes in bytes
+// and seconds. The class of replicas is taken and ignored. Three atomics are not set at one moment, so a client that is
+// judged meanwhile may be judged by an old size and a new one.
 func setBufferLimits(v *Server, value string) {
 	words := strings.Fields(value)
 	for i := 0; i+3 < len(words); i += 4 {

@@ -28,8 +28,9 @@ type deniedError struct{ acl.Denial }
 // isRestricted reports whether there is anything that the session must not do.
 func (s *Session) isRestricted() bool { return !s.authenticated || s.user.IsLimited() }
 
-// permit says whether the session may make a request. A subcommand is not told from another by a client that has not
-// authenticated.
+// permit says whether the session may make a request. A client that has not authenticated gets NOAUTH before anything
+// about its arguments, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked
+// by the rules of the default user.
 func (s *Session) permit(cmd *command.Command, args [][]byte) error {
 	if !s.authenticated && s.mustAuthenticate() && cmd.Flags&command.NoAuth == 0 {
 		return errNoAuth
@@ -60,7 +61,8 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 	return false
 }
 
-// noteDenied writes a refusal into ACL LOG.
+// noteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
+// user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
 func (s *Session) noteDenied(d acl.Denial, username string) {
 	e := acl.Entry{Verdict: d.Verdict, Context: acl.TopLevel, Object: d.Object, Username: username, Updated: time.Now()}
 	if s.queue != nil {
@@ -102,7 +104,8 @@ func aclAdmin(c *command.Call) acl.Admin {
 	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.user, Apply: s.applyChange}
 }
 
-// setUser makes the session that of a user.
+// setUser makes the session that of a user. Only the session's own goroutine calls it; others read client.user. The
+// parser's limits grow with authentication and never shrink here: what has been read under the larger ones stays.
 func (s *Session) setUser(u *acl.User, authenticated bool) {
 	s.user = u
 	s.client.user.Store(u)
@@ -202,7 +205,9 @@ func (s *Session) countUnauthenticated(before int) {
 	}
 }
 
-// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it.
+// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take
+// more places than there are, however many listeners accept at the same time. A limit that is lowered below the number
+// of connections ends none of them.
 func (v *Server) takePlace(needsSlot bool) (reason string) {
 	for n := v.open.Load(); ; n = v.open.Load() {
 		if n >= v.tunables.maxClients.Load() {

@@ -67,7 +67,9 @@ type Server struct {
 }
 
 // New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value
-// in it that makes no sense is an error that names the field.
+// in it that makes no sense is an error that names the field. The order matters: settings come after
+// what they set, and users after the settings that name their file. What New has attached to the
+// store (tracking, libraries) does nothing until a session uses it.
 func New(store *db.Store, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -110,7 +112,8 @@ func (v *Server) register(s *Session) {
 	v.clients[s.id] = s
 }
 
-// unregister is its inverse. It may be called twice.
+// unregister is its inverse. It may be called twice. Somebody who has copied the list before still has
+// the session: its client must bear to be asked, woken and killed after its end.
 func (v *Server) unregister(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +127,8 @@ func (v *Server) session(id int64) *Session {
 	return v.clients[id]
 }
 
-// trackingClient is the side of it that tracks keys.
+// trackingClient is the side of it that tracks keys, nil if the client has gone. Package tracking calls it for the
+// target of a redirection, with the keys of a commit locked: so nothing may lock keys while it holds v.mu.
 func (v *Server) trackingClient(id int64) *tracking.Client {
 	if s := v.session(id); s != nil {
 		return &s.client.tracking
@@ -133,7 +137,8 @@ func (v *Server) trackingClient(id int64) *tracking.Client {
 }
 
 // sessions returns the connected sessions by ascending id. It is a copy: the sessions run on, and
-// some may end before the caller has read the list.
+// some may end before the caller has read the list. Sorting takes O(n log n) with v.mu held, which only
+// connections that come and go wait for.
 func (v *Server) sessions() []*Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
