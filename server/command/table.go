@@ -256,8 +256,8 @@ func (c *Command) IsQuick(args [][]byte) bool {
 	case c.Flags&Blocking != 0 && c.Group == GroupStream:
 		few, _ := readsFew(args)
 		return few
-	case c.Flags&Blocking != 0: // the others take as many elements as they are asked for
-		return c.Name != "blmpop" && c.Name != "bzmpop"
+	case c.Flags&Blocking != 0: // these take as many elements as they are asked for, and the last one syncs
+		return c.Name != "blmpop" && c.Name != "bzmpop" && c.Name != "waitaof"
 	case c.Flags&PubSub != 0:
 		return c.Container == nil
 	}
