@@ -15,7 +15,8 @@ import (
 )
 
 // client is what other connections may see of a session: CLIENT LIST reads it while the session
-// works, so everything is atomic.
+// works, so everything is atomic, or constant from before the session is registered. A line of CLIENT
+// LIST is therefore not of one moment: the fields are read one after the other.
 type client struct {
 	// What CLIENT SETNAME and SETINFO set.
 	name, library, version atomic.Pointer[string]
@@ -41,8 +42,10 @@ type client struct {
 	abort                  func()      // is kill without anything that takes a lock; nil without a connection
 }
 
+// noText is the name, library and version of a client that has given none.
 var noText = ""
 
+// init makes a client without a connection. Pointers are set to something, so that nobody who reads them asks for nil.
 func (c *client) init() {
 	c.name.Store(&noText)
 	c.library.Store(&noText)
@@ -91,7 +94,8 @@ func (c *client) listLine(now time.Time) string {
 }
 
 // flags are Redis's letters for what the session is at. A client may have several; N is for one
-// that has none.
+// that has none. Letters of Redis for what does not exist here never appear: M and S (replication), d
+// (a watched key has changed: EXEC finds out), c and A (it is about to be closed), u (unblocked).
 func (c *client) flags() string {
 	flags := ""
 	if c.tracking.Mail.Count(pubsub.Commands) > 0 {
@@ -133,7 +137,8 @@ func (c *client) flags() string {
 	return flags
 }
 
-// kind is the type that CLIENT LIST and CLIENT KILL select by.
+// kind is the type that CLIENT LIST and CLIENT KILL select by. A client that only gets messages about tracked keys is a
+// normal one, as in Redis.
 func (c *client) kind() string {
 	if c.tracking.Mail.Listens() {
 		return "pubsub"

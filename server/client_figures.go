@@ -13,7 +13,9 @@ type figures struct {
 	tooMuch *time.Timer // ends the connection unless it is stopped; for the session's driver only
 }
 
-// noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself.
+// noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself. The
+// driver calls it after it has sent, so that others see what is left; a figure that has not changed is not written
+// (stats.Set), because most rounds change none.
 func (s *Session) noteFigures() {
 	f := &s.client.figures
 	query, free := s.parser.Buffered(), s.parser.Free()
@@ -57,7 +59,8 @@ func (s *Session) limitOutput() {
 	}
 }
 
-// forgive stops the timer of the soft limit.
+// forgive stops the timer of the soft limit, when the output is below it or the client is of another class by now. A
+// timer that has fired already ends the connection all the same: the limit was exceeded for its whole time.
 func (f *figures) forgive() {
 	if f.tooMuch != nil {
 		f.tooMuch.Stop()
@@ -65,7 +68,8 @@ func (f *figures) forgive() {
 	}
 }
 
-// endForOutput may be called from any goroutine.
+// endForOutput ends the connection, unless it is being ended already, and counts that. It may be called from any
+// goroutine: the driver's, or that of the timer. An embedded session has no kill: whoever drives it takes the replies.
 func (s *Session) endForOutput() {
 	if s.client.kill == nil || s.client.killed.Load() {
 		return

@@ -194,3 +194,19 @@ func (c *testClient) expectCut(n int) {
 		}
 	}
 }
+
+// TestKillOfNoAddress: an empty address is that of no client, as in Redis, and not of all.
+func TestKillOfNoAddress(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		a, b := dial(t, address), dial(t, address)
+		for _, word := range []string{"addr", "laddr"} {
+			a.send(requestOf("CLIENT", "KILL", word, "", "SKIPME", "no"))
+			a.expect(":0\r\n")
+		}
+		a.send(requestOf("CLIENT", "KILL", ""))
+		a.expect("-ERR No such client\r\n")
+		b.send("PING\r\n")
+		b.expect("+PONG\r\n")
+	})
+}

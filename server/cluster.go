@@ -10,6 +10,7 @@ import (
 
 // The places that ask package cluster what a cluster refuses, and what it is to say of this server.
 
+// errFlagNoCluster refuses a script whose shebang says no-cluster. It is Redis's text.
 const errFlagNoCluster command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
 
 // The refusals of a call of a script.
@@ -18,7 +19,9 @@ const (
 	errScriptCrossSlot   = "ERR Script attempted to access keys that do not hash to the same slot"
 )
 
-// refusesInCluster says why a server in cluster mode does not execute a request.
+// refusesInCluster says why a server in cluster mode does not execute a request. All slots are its own, so it never
+// redirects: what it refuses is keys of several slots in one request, as any node would. An EXEC is refused as a whole
+// if the keys of its commands are of several slots, though each command has keys of one.
 func (s *Session) refusesInCluster(cmd *command.Command, args [][]byte) error {
 	if cmd.Name == "exec" && s.queue != nil && !sameSlotQueued(s.queue) {
 		return cluster.ErrCrossSlot
@@ -26,7 +29,8 @@ func (s *Session) refusesInCluster(cmd *command.Command, args [][]byte) error {
 	return cluster.Refuses(cmd, args)
 }
 
-// sameSlotQueued reports whether all keys of an EXEC have one slot.
+// sameSlotQueued reports whether all keys of an EXEC have one slot; so have none. It hashes every key, so EXEC of a long
+// queue takes that time once more in cluster mode.
 func sameSlotQueued(q *queue) bool {
 	for _, key := range q.keys {
 		if cluster.SlotOf(key) != cluster.SlotOf(q.keys[0]) {
@@ -37,7 +41,9 @@ func sameSlotQueued(q *queue) bool {
 }
 
 // clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found
-// it.
+// it. So a client that came through a forwarded port and one on this machine are each told an address that works for
+// them; a client of a Unix socket is told the port of the TCP listener and no host, which clients take for the one that
+// they know.
 func clusterNode(c *command.Call) cluster.Node {
 	s := sessionOf(c)
 	v := s.server
@@ -67,7 +73,8 @@ func clusterNode(c *command.Call) cluster.Node {
 	return n
 }
 
-// refusesCall is refusesInCluster for a call of a script.
+// refusesCall is refusesInCluster for a call of a script. For keys of several slots in one command Redis's text is that
+// of a key on another node, and so is this one.
 func (s *Session) refusesCall(cmd *command.Command, args [][]byte) string {
 	if !s.server.options.Cluster {
 		return ""

@@ -9,7 +9,8 @@ import (
 // AUTH and HELLO make a connection that of a user. The check of a password takes tens of milliseconds, unless the same
 // password has been right before; it holds no lock: EXEC makes it before it locks keys.
 
-// authCommands may be sent before authentication.
+// authCommands may be sent before authentication. Both leave the event loop when they have a password to verify: see
+// verifiesPassword.
 var authCommands = command.InGroup(command.GroupConnection, []*command.Command{
 	{Name: "auth", Arity: -2, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(authCommand)},
 	{Name: "hello", Arity: -1, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(helloCommand)},
@@ -30,7 +31,9 @@ func credentials(c *command.Call) (name, password string, ok bool) {
 	return "", "", false
 }
 
-// authCommand is AUTH. A password alone is that of the default user.
+// authCommand is AUTH. A password alone is that of the default user; if that one accepts any, Redis's text asks whether
+// the client has not reached the wrong server. A failure leaves the session what it was: one that has authenticated
+// stays so.
 func authCommand(s *Session, c *command.Call) error {
 	name, password, ok := credentials(c)
 	switch {
@@ -42,7 +45,7 @@ func authCommand(s *Session, c *command.Call) error {
 	return c.Done(s.authenticate(c.Host.Context, c.Key(0), name, password))
 }
 
-// hello is what HELLO asks for.
+// hello is what HELLO asks for. A HELLO without arguments asks for the protocol version that holds already.
 type hello struct {
 	version        int64
 	name           []byte // nil: none
@@ -50,7 +53,8 @@ type hello struct {
 	authenticates  bool
 }
 
-// parse reads the arguments.
+// parse reads the arguments. version must be set before to the one that holds. Options may come in any order and more
+// than once; the last holds. An option without its values is an unknown one to Redis, and so it is here.
 func (h *hello) parse(c *command.Call) error {
 	next := 1
 	if len(c.Args) > 1 {
@@ -87,7 +91,8 @@ const errHelloNoAuth command.Error = "NOAUTH HELLO must be called with the clien
 	"option can be used to authenticate the client and select the RESP protocol version at the same time"
 
 // helloCommand is HELLO. Everything is checked before anything is changed. The reply is already in
-// the version that it chooses.
+// the version that it chooses: a map in RESP3, a flat array in RESP2. The server calls itself redis,
+// and names a version of Redis, because clients choose their features by these.
 func helloCommand(s *Session, c *command.Call) error {
 	h := hello{version: int64(s.out.Version())}
 	if err := h.parse(c); err != nil {

@@ -28,7 +28,8 @@ var clientCommands = []*command.Command{
 	command.HelpRow("client"),
 }
 
-// clientControlCommands end connections and waits of others.
+// clientControlCommands end connections and waits of others. Both only ask for it: the goroutine or the loop that
+// drives the other session does the rest, so neither command waits for it.
 var clientControlCommands = []*command.Command{
 	{Name: "client|kill", Arity: -3, Flags: command.OfOperator, Run: onSession(clientKill)},
 	{Name: "client|unblock", Arity: -3, Flags: command.OfOperator, Run: onSession(clientUnblock)},
@@ -44,7 +45,8 @@ func clientGetName(s *Session, c *command.Call) error {
 	return nil
 }
 
-// clientSetInfo is CLIENT SETINFO, by which libraries give their name and version.
+// clientSetInfo is CLIENT SETINFO, by which libraries give their name and version. Unlike a name set by SETNAME both
+// survive RESET: they are of the program, not of the connection's use.
 func clientSetInfo(s *Session, c *command.Call) error {
 	text := string(c.Arg(3))
 	switch {
@@ -65,7 +67,8 @@ func clientSetInfo(s *Session, c *command.Call) error {
 }
 
 // clientInfo is CLIENT INFO. The counts of this session are flushed before, so that it shows this
-// command.
+// command: cmd= is noted when a run of equal commands ends. An embedded session has a line too, though
+// it is in no list.
 func clientInfo(s *Session, c *command.Call) error {
 	s.flushStats()
 	s.noteFigures()
@@ -73,7 +76,9 @@ func clientInfo(s *Session, c *command.Call) error {
 	return nil
 }
 
-// clientList is CLIENT LIST. As in Redis a selection by TYPE and one by ID exclude each other.
+// clientList is CLIENT LIST. As in Redis a selection by TYPE and one by ID exclude each other, and an id
+// that no client has is skipped. Each line is of one moment, the list is not: sessions go on meanwhile.
+// It formats a line for each client, with no lock held.
 func clientList(s *Session, c *command.Call) error {
 	var wanted map[int64]bool
 	kind := ""
@@ -109,15 +114,16 @@ func clientList(s *Session, c *command.Call) error {
 	return nil
 }
 
-// clientTypes are the types of connections; Stave has normal ones and subscribers only.
+// clientTypes are the types of connections; Stave has normal ones and subscribers only. The others are taken and match
+// nothing, because tools name them; slave is the old name of replica.
 var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 
-// clientFilter says which connections CLIENT KILL means.
+// clientFilter says which connections CLIENT KILL means. What was not given excludes nobody: a nil address, a number
+// whose flag is not set, an empty user or type. The last two cannot be given: they are refused as unknown.
 type clientFilter struct {
 	id               int64
 	clientType       string
-	remote           string
-	local            string
+	remote, local    *string // nil: any; an empty one is the address of no client, and not of all
 	user             string
 	skipMe           bool
 	maxAge           time.Duration
@@ -129,7 +135,8 @@ type clientFilter struct {
 // the caller; in the new form SKIPME is yes unless it is set.
 func (f *clientFilter) parse(c *command.Call) error {
 	if len(c.Args) == 3 {
-		*f = clientFilter{remote: c.Key(2), byAddress: true}
+		address := c.Key(2)
+		*f = clientFilter{remote: &address, byAddress: true}
 		return nil
 	}
 	f.skipMe = true
@@ -144,7 +151,9 @@ func (f *clientFilter) parse(c *command.Call) error {
 	return nil
 }
 
-// option reads one word of CLIENT KILL and its value.
+// option reads one word of CLIENT KILL and its value. A word that comes twice holds as it came last. A user that does
+// not exist is an error and not a filter that matches nobody, as in Redis; MAXAGE is of 7.4. An age that seconds cannot
+// hold as a duration is cut to 272 years, which matches nobody just as well.
 func (f *clientFilter) option(c *command.Call, i int) error {
 	value := c.Key(i + 1)
 	switch {
@@ -166,9 +175,9 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(i+1)))
 		}
 	case c.Is(i, "addr"):
-		f.remote = value
+		f.remote = &value
 	case c.Is(i, "laddr"):
-		f.local = value
+		f.local = &value
 	case c.Is(i, "user"):
 		if sessionOf(c).server.users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
@@ -194,11 +203,12 @@ func isClientType(kind string) bool {
 	return false
 }
 
-// matches says whether the filter means a session. All that is given must hold.
+// matches says whether the filter means a session. All that is given must hold. It is asked for sessions of other
+// goroutines, and reads only what is constant or atomic.
 func (f *clientFilter) matches(s, me *Session) bool {
 	switch {
-	case f.remote != "" && f.remote != s.client.remote,
-		f.local != "" && f.local != s.client.local,
+	case f.remote != nil && *f.remote != s.client.remote,
+		f.local != nil && *f.local != s.client.local,
 		f.hasID && f.id != s.id,
 		f.user != "" && f.user != s.client.user.Load().Name(),
 		f.clientType != "" && f.clientType != s.client.kind(),
@@ -239,7 +249,8 @@ func clientKill(s *Session, c *command.Call) error {
 }
 
 // clientUnblock is CLIENT UNBLOCK: 0 if the client is not waiting, or is being served at this
-// moment.
+// moment: then it gets its element. TIMEOUT, the default, makes the other command reply as if its time
+// were over, ERROR with UNBLOCKED.
 func clientUnblock(s *Session, c *command.Call) error {
 	how := timedOut
 	switch {

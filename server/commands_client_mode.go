@@ -19,7 +19,8 @@ var clientModeCommands = []*command.Command{
 		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noTouch.Store) })},
 }
 
-// setMode sets what ON and OFF choose.
+// setMode sets what ON and OFF choose. The target is atomic: evictions read noEvict from other sessions. NO-TOUCH is
+// noted for CLIENT LIST and changes nothing else, for keys have no time of access here.
 func setMode(c *command.Call, set func(bool)) error {
 	switch {
 	case c.Is(2, "on"):
@@ -32,7 +33,9 @@ func setMode(c *command.Call, set func(bool)) error {
 	return c.OK()
 }
 
-// clientPause is CLIENT PAUSE. It concerns the caller too.
+// clientPause is CLIENT PAUSE. It concerns the caller too, from its next command on. The time is in milliseconds from
+// now; a pause that is under way never becomes shorter or milder by another one, see pause.begin. A pause of writes can be
+// ended by CLIENT UNPAUSE; one of all commands holds that up too, as in Redis, and ends by its time only.
 func clientPause(s *Session, c *command.Call) error {
 	all := true
 	switch {

@@ -6,11 +6,17 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
-// CONFIG GET, SET and REWRITE work on the table of settings (config_table.go).
+// CONFIG GET, SET and REWRITE work on the table of package settings; config_bindings.go has what a setting does to this
+// server.
+//
+// A CONFIG SET of several settings is all or nothing. What can be refused is checked first; then comes what may fail when
+// it is applied, and can be put back (the addresses, and changers); what cannot fail (setters) comes last. Of two that
+// run at a time each setting has the value of one, but not all need have those of the same.
 
 var configCommand = &command.Command{
 	Name: "config", Arity: -2, Group: command.GroupServer,
@@ -23,7 +29,9 @@ var configCommand = &command.Command{
 	},
 }
 
-// configGet is CONFIG GET. A setting that several patterns match is shown once.
+// configGet is CONFIG GET. A setting that several patterns match is shown once. Patterns are compared in lower case, as
+// all names in the table are, and names come sorted; in Redis their order is that of a hash table. A pattern may take
+// long to match (it is a client's), so c.Matches stops when the client has gone.
 func configGet(s *Session, c *command.Call) error {
 	settings := s.server.settings()
 	var names []string
@@ -45,7 +53,8 @@ func configGet(s *Session, c *command.Call) error {
 }
 
 // configSet changes all of the settings or none. All names are checked before the first value is
-// parsed, and all values are parsed before the first is applied.
+// parsed, and all values are parsed before the first is applied. So a wrong name anywhere is what the
+// client is told, whatever the values before it are, as in Redis.
 func configSet(s *Session, c *command.Call) error {
 	if len(c.Args)%2 != 0 {
 		return command.ErrSyntax
@@ -81,11 +90,13 @@ func configSet(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// applyAll makes checked values so, or none of them: then it says which one failed, and why.
+// applyAll makes checked values so, or none of them: then it says which one failed, and why. What has been applied is put
+// back in reverse order. The configuration notes the values only when nothing can fail any more: a CONFIG REWRITE at
+// the same time writes none that did not hold.
 func (v *Server) applyAll(rows []*settings.Directive, values []string) (failed int, err error) {
 	var undo []func()
-	if to, at := settingsBound(rows, values); at >= 0 {
-		before := boundSettings{}
+	if to, at := listeners.Among(rows, values); at >= 0 {
+		before := listeners.Values{}
 		for name := range to {
 			before[name] = v.setting(settings.Table[name])
 		}
@@ -124,7 +135,8 @@ func (v *Server) applyAll(rows []*settings.Directive, values []string) (failed i
 	return 0, nil
 }
 
-// newSetting checks a value that a client wants.
+// newSetting checks a value that a client wants and returns it in its canonical form: bytes without a unit, yes and no
+// in lower case. A setting that has a single value here, such as maxmemory-policy, may be set to that.
 func (v *Server) newSetting(d *settings.Directive, text string) (string, error) {
 	value, err := d.Kind.Check(text, v.setting(d))
 	switch {
@@ -138,7 +150,8 @@ func (v *Server) newSetting(d *settings.Directive, text string) (string, error) 
 	return value, nil
 }
 
-// checkMaxClients refuses more clients than there are files for.
+// checkMaxClients refuses more clients than there are files for, as Redis does for CONFIG SET. At the start, and on a
+// reload, such a value is lowered instead: see limitClients.
 func (v *Server) checkMaxClients(value string) error {
 	n, err := settings.ParseMemory(value)
 	if err != nil {
@@ -151,7 +164,8 @@ func (v *Server) checkMaxClients(value string) error {
 }
 
 // configRewrite is CONFIG REWRITE. An error of the file is the operator's to see, and no client's: it is
-// logged.
+// logged. It excludes a reload: that would read the file while it is written, and compare it with users that are half
+// those of before.
 func configRewrite(s *Session, c *command.Call) error {
 	v := s.server
 	v.reloadMu.Lock()
@@ -172,7 +186,7 @@ func configRewrite(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// configResetStat is CONFIG RESETSTAT.
+// configResetStat is CONFIG RESETSTAT. What a session has counted and not added yet counts after the reset: see stats.go.
 func configResetStat(s *Session, c *command.Call) error {
 	s.server.counters.Reset()
 	return c.OK()

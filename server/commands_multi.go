@@ -29,7 +29,7 @@ var watchCommands = []*command.Command{
 		Run: onSession(func(s *Session, c *command.Call) error { s.unwatch(); return c.OK() })},
 }
 
-// multiCommand is MULTI.
+// multiCommand is MULTI. A nested one is an error that does not spoil the transaction, as in Redis.
 func multiCommand(s *Session, c *command.Call) error {
 	if s.queue != nil {
 		return errNestedMulti

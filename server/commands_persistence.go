@@ -37,7 +37,8 @@ func bgsaveCommand(s *Session, c *command.Call) error {
 	return nil
 }
 
-// saveIfDue does what a BGSAVE within EXEC has asked for. The log has the error, and INFO.
+// saveIfDue does what a BGSAVE within EXEC has asked for, after the commit and with no key locked. EXEC has its reply
+// by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
 func (s *Session) saveIfDue() {
 	if s.saveDue {
 		s.saveDue = false
@@ -45,7 +46,9 @@ func (s *Session) saveIfDue() {
 	}
 }
 
-// bgrewriteaofCommand is BGREWRITEAOF.
+// bgrewriteaofCommand is BGREWRITEAOF: it starts one merge of the segments that the policy picks, also if they would not
+// trigger one, and does not wait for it. A store that is opened without background merges has nobody to do it; MERGE
+// does it in the client's own time.
 func bgrewriteaofCommand(c *command.Call) error {
 	switch {
 	case c.Host.Store.Merger().Status().Running:
@@ -58,7 +61,9 @@ func bgrewriteaofCommand(c *command.Call) error {
 }
 
 // shutdownCommand is SHUTDOWN. There is no reply: the connection ends, as all others do. The log is complete
-// without a save, so NOSAVE loses nothing.
+// without a save, so NOSAVE loses nothing. As in Redis a save that fails keeps the server running, unless FORCE
+// says otherwise. NOW has no effect, for there are no replicas to wait for, and ABORT never finds a shutdown:
+// once it has begun no command is executed any more.
 func shutdownCommand(s *Session, c *command.Call) error {
 	var save, noSave, now, force, abort bool
 	for i := 1; i < len(c.Args); i++ {
@@ -109,7 +114,8 @@ func (v *Server) save() error {
 	return err
 }
 
-// endedBy notes what ends a call of Serve, for SHUTDOWN. forget is to be called when Serve returns.
+// endedBy notes what ends a call of Serve, for SHUTDOWN. forget is to be called when Serve returns. end is called with
+// v.mu held, so it must only cancel a context.
 func (v *Server) endedBy(end func()) (forget func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +130,8 @@ func (v *Server) endedBy(end func()) (forget func()) {
 	}
 }
 
-// shutDown ends every call of Serve, and reports whether there is one.
+// shutDown ends every call of Serve, and reports whether there is one. It does not wait: the caller is a command, which
+// Serve waits for.
 func (v *Server) shutDown() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

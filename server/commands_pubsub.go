@@ -58,7 +58,9 @@ var subscribeVerbs = map[pubsub.Kind][2]string{
 	pubsub.Channel: {"subscribe", "unsubscribe"}, pubsub.Pattern: {"psubscribe", "punsubscribe"}, pubsub.Shard: {"ssubscribe", "sunsubscribe"},
 }
 
-// subscribe replies once for each channel.
+// subscribe replies once for each channel, also for one that it has subscribed to before. A message that is published
+// from now on comes after the reply, because messages are delivered between commands only. SSUBSCRIBE is refused within
+// EXEC, as in Redis; SUBSCRIBE is not.
 func (s *Session) subscribe(c *command.Call, to pubsub.Kind) error {
 	if c.Queued && to == pubsub.Shard {
 		return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
@@ -153,7 +155,8 @@ func (s *Session) postUnsent() {
 // dropUnsent forgets what has been published and not posted, when EXEC or a script begins.
 func (s *Session) dropUnsent() { s.unsent, s.unsentBytes = nil, 0 }
 
-// channels is PUBSUB CHANNELS and SHARDCHANNELS.
+// channels is PUBSUB CHANNELS and SHARDCHANNELS. Names are copied under the hub's lock and matched without it, because a
+// pattern of a client may take long.
 func (s *Session) channels(c *command.Call, to pubsub.Kind) error {
 	if len(c.Args) > 3 {
 		return command.ErrUnknownOrArity(c)

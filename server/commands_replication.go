@@ -16,7 +16,8 @@ var replicationCommands = []*command.Command{
 		Run: onSession(waitaofCommand)},
 }
 
-// parseMilliseconds returns argument i as a time-out, 0 for no end.
+// parseMilliseconds returns argument i as a time-out, 0 for no end. WAIT, WAITAOF and CLIENT PAUSE give theirs in
+// milliseconds; the commands that pop give seconds with a fraction, which package command reads.
 func parseMilliseconds(c *command.Call, i int) (time.Duration, error) {
 	n, ok := number.ParseInt(c.Arg(i))
 	switch {
@@ -31,7 +32,8 @@ func parseMilliseconds(c *command.Call, i int) (time.Duration, error) {
 // maxTimeout bounds a time-out so that a moment can be computed from it.
 const maxTimeout = 100 * 365 * 24 * time.Hour
 
-// waitCommand is WAIT. No replica has anything, so the number of those that have all is 0.
+// waitCommand is WAIT. No replica has anything, so the number of those that have all is 0: at once if that is enough,
+// otherwise when the time is over, as from a Redis whose replicas are all gone. Within EXEC it does not wait.
 func waitCommand(s *Session, c *command.Call) error {
 	replicas, err := c.ParseInt(1)
 	if err != nil {
@@ -48,7 +50,8 @@ func waitCommand(s *Session, c *command.Call) error {
 }
 
 // waitaofCommand is WAITAOF. What this server has written is on disk when it replies, but within EXEC, whose
-// commit is still to come.
+// commit is still to come. The sync is made here, whatever the store's sync mode, and also if numlocal is 0: the
+// reply says 1 for this server. It leaves the event loop for that. Replicas are waited for as in WAIT.
 func waitaofCommand(s *Session, c *command.Call) error {
 	local, ok := number.ParseInt(c.Arg(1))
 	if !ok || local < 0 || local > 1 {

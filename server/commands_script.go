@@ -23,7 +23,8 @@ const (
 	functionCost   = "Depends on the function that is executed"
 )
 
-// scriptKeys are the keys that a script declares.
+// scriptKeys are the keys that a script declares: as many as argument 2 says, from argument 3 on. use is what COMMAND
+// says of them; what the script does to them is not known before it runs.
 func scriptKeys(use string) []command.Keys {
 	return []command.Keys{{Use: use, First: 2, Counted: true}}
 }
@@ -77,7 +78,8 @@ func evalCommand(s *Session, c *command.Call) error {
 	return s.runProgram(c, p)
 }
 
-// evalshaCommand is EVALSHA and EVALSHA_RO.
+// evalshaCommand is EVALSHA and EVALSHA_RO. The number of keys is checked before the script is looked up, as in Redis: a
+// client that gets NOSCRIPT can repeat the same arguments with EVAL.
 func evalshaCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
@@ -195,7 +197,8 @@ func (s *Session) libraries() *scripts.Set {
 	return s.server.scripts.Libraries.Current()
 }
 
-// loadLibrary compiles and loads the source of a library that a client has sent.
+// loadLibrary compiles and loads the source of a library that a client has sent. Its code runs here, with a bound of time
+// (script.MaxLoad), and can call no commands. No key is locked meanwhile, unless by an EXEC that loads.
 func (s *Session) loadLibrary(source string) (*script.Library, error) {
 	r := &scriptRun{session: s}
 	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}

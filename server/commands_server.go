@@ -17,7 +17,8 @@ var operatorCommands = []*command.Command{
 	monitorCommand, lolwutCommand, debug.Command(debugHost), acl.Command(aclAdmin),
 }
 
-// latencyHost is what LATENCY works with. The counts of this session are flushed before, so that they are in it.
+// latencyHost is what LATENCY works with. The counts of this session are flushed before, so that they are in it; those of
+// other sessions may lack their last run of equal commands.
 func latencyHost(c *command.Call) latency.Host {
 	s := sessionOf(c)
 	s.flushStats()
@@ -29,7 +30,8 @@ func latencyHost(c *command.Call) latency.Host {
 	}
 }
 
-// debugHost is what DEBUG works with.
+// debugHost is what DEBUG works with. Whether it is allowed depends on where the client came from when it connected:
+// enable-debug-command local means clients of this machine, and embedded sessions are such.
 func debugHost(c *command.Call) debug.Host {
 	s := sessionOf(c)
 	allowed := s.server.options.DebugRemote || s.server.options.Debug && !s.isRemote
@@ -49,7 +51,8 @@ const barrel = `   ________
   \_|_||_|_/
 `
 
-// lolwut is LOLWUT.
+// lolwut is LOLWUT. Redis draws something else for each VERSION and reads that version's options; here a version is
+// checked to be a number, as there, and the picture is always the same.
 func lolwut(s *Session, c *command.Call) error {
 	if len(c.Args) >= 3 && c.Is(1, "version") {
 		if _, ok := number.ParseInt(c.Arg(2)); !ok {

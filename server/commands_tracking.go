@@ -20,7 +20,10 @@ const (
 	errCachingNoOptOut command.Error = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 )
 
-// clientTracking is CLIENT TRACKING.
+// clientTracking is CLIENT TRACKING. Options of a request with OFF are checked and otherwise ignored, as in Redis. A
+// session that tracks already may say ON again, to add prefixes or change where messages go; a change between the default
+// mode and BCAST, or between OPTIN and OPTOUT, is refused (Mode.Follow). s.tracks is false for BCAST: there the prefixes
+// decide, and no read is noted.
 func clientTracking(s *Session, c *command.Call) error {
 	mode, err := tracking.Parse(c, func(id int64) bool { return s.server.session(id) != nil })
 	switch {
@@ -40,7 +43,8 @@ func clientTracking(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// clientCaching is CLIENT CACHING.
+// clientCaching is CLIENT CACHING. It reverses, for the next command, what OPTIN or OPTOUT has chosen; the word must be
+// the one that makes a difference in that mode. The flag is dropped by endCaching.
 func clientCaching(s *Session, c *command.Call) error {
 	mode := s.client.tracking.Mode()
 	switch {
@@ -61,7 +65,8 @@ func clientCaching(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// clientTrackingInfo is CLIENT TRACKINGINFO.
+// clientTrackingInfo is CLIENT TRACKINGINFO. A redirect of -1 says that tracking is off, 0 that it is on and messages come
+// by this connection.
 func clientTrackingInfo(s *Session, c *command.Call) error {
 	mode := s.client.tracking.Mode()
 	flags, redirect := []string{"off"}, int64(-1)
@@ -92,7 +97,8 @@ func clientGetRedir(s *Session, c *command.Call) error {
 
 // The session's side of CLIENT TRACKING; package tracking has the table.
 
-// stopTracking makes the session track no more.
+// stopTracking makes the session track no more. It may be called when it does not: RESET and Close do. Messages that are
+// in the mailbox by then are still delivered.
 func (s *Session) stopTracking() {
 	s.tracks, s.caching = false, false
 	s.server.tracked.Remove(&s.client.tracking)

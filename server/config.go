@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/conf"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
@@ -126,7 +127,8 @@ func (v *Server) limitClients() {
 	}
 }
 
-// apply makes a checked value of a setting so.
+// apply makes a checked value of a setting so. Only a changer fails, and then nothing has changed. The addresses are not
+// among these: they change together, by changeBound.
 func (v *Server) apply(d *settings.Directive, value string) error {
 	if change := changers[d.Name]; change != nil {
 		return change(v, value)
@@ -215,15 +217,15 @@ func (v *Server) Reload() error {
 		rows, values = append(rows, settings.Table[name]), append(values, changed[name])
 	}
 	var failedBound error
-	if to, at := settingsBound(rows, values); at >= 0 {
+	if to, at := listeners.Among(rows, values); at >= 0 {
 		failedBound = v.changeBound(to)
 	}
 	for _, name := range names {
 		d := settings.Table[name]
 		switch {
-		case errors.Is(failedBound, errNotBound) && isBound(d):
+		case errors.Is(failedBound, errNotBound) && listeners.IsSetting(d):
 			v.options.Logger.Warn("setting changed in the file; it needs a restart", "name", name)
-		case failedBound != nil && isBound(d):
+		case failedBound != nil && listeners.IsSetting(d):
 			v.config.Keep(d, v.setting(d))
 			err = errors.Join(err, fmt.Errorf("%s stays as it is: %w", name, failedBound))
 		case name == "requirepass" && slices.ContainsFunc(v.fileUsers(), func(l conf.Directive) bool { return l.Args[0] == acl.DefaultName }):
@@ -261,7 +263,7 @@ func setLogLevel(v *Server, value string) {
 	v.options.LogLevel.Set(level)
 }
 
-// setMaxMemory sets maxmemory, and maxmemory-clients if that is a share of it.
+// setMaxMemory sets maxmemory in bytes, and maxmemory-clients if that is a share of it, in whatever order the two are set.
 func setMaxMemory(v *Server, n int64) {
 	v.tunables.maxMemory.Store(n)
 	if clients := v.config.Get("maxmemory-clients"); strings.HasSuffix(clients, "%") {
@@ -288,7 +290,9 @@ func shownClientMemory(v *Server) string {
 	return itoa(v.tunables.clientMemory.Load())
 }
 
-// setBufferLimits sets the limits of what waits for clients and subscribers.
+// setBufferLimits sets the limits of what waits for clients and subscribers: words in fours, a class, two sizes in bytes
+// and seconds. The class of replicas is taken and ignored. Three atomics are not set at one moment, so a client that is
+// judged meanwhile may be judged by an old size and a new one.
 func setBufferLimits(v *Server, value string) {
 	words := strings.Fields(value)
 	for i := 0; i+3 < len(words); i += 4 {

@@ -12,7 +12,9 @@ import (
 )
 
 // setters make a checked value so, of a live directive or at the start, by name. The value of one that is not here is
-// read where it is needed, or has no effect.
+// read where it is needed, or has no effect. A setter cannot fail, takes no lock that is held for long, and may be called
+// from several goroutines: by CONFIG SET of any session and by a reload. At the start it is called before there are
+// users and sessions.
 var setters = map[string]func(v *Server, value string){
 	"tcp-keepalive":              setInt(func(v *Server, n int64) { v.tunables.keepAlive.Store(n) }),
 	"timeout":                    setInt(func(v *Server, n int64) { v.tunables.idleTimeout.Store(n * int64(time.Second)) }),
@@ -62,7 +64,7 @@ func (v *Server) setFsync(value string) error {
 	return nil
 }
 
-// fsync is appendfsync as the store has it.
+// fsync is appendfsync as the store has it, which may have been opened with another mode than the settings say.
 func (v *Server) fsync() string {
 	for value, mode := range fsyncModes {
 		if mode == v.store.SyncMode() {
@@ -72,7 +74,8 @@ func (v *Server) fsync() string {
 	panic("BUG: server: a sync mode without a name")
 }
 
-// getters return the value that holds, where that may be another one than the one that was set.
+// getters return the value that holds, where that may be another one than the one that was set: Options give it, the
+// system has reduced it, or the value must not be shown. Others are shown as they were set, in canonical form.
 var getters = map[string]func(v *Server) string{
 	"appendfsync":               (*Server).fsync,
 	"bind":                      func(v *Server) string { host, _ := v.listenAddress(); return host },
@@ -106,8 +109,10 @@ func setInt(set func(*Server, int64)) func(*Server, string) {
 	}
 }
 
+// itoa is n as CONFIG GET shows it: decimal, without a unit.
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
+// yesIf is the value of a setting of kind yesNo.
 func yesIf(is bool) string {
 	if is {
 		return "yes"

@@ -17,9 +17,10 @@
 // [github.com/stavedb/stave/server/acl] has the users and their rules, permission.go asks it. The packages in internal
 // own what needs no session: settings (the table, CONFIG's values), pubsub (who has subscribed, mailboxes), tracking
 // (client-side caching), scripts (those that are known, libraries of functions), slowlog, latency, stats (counters,
-// INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), certificates
-// (files of TLS), arena (what MULTI has queued), introspect (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after
-// the thing it holds: batch, multi, blocking, notify, client, config, monitor.
+// INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), listeners (the
+// sockets that are open, and moving them), certificates (files of TLS), arena (what MULTI has queued), introspect
+// (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after the thing it holds: batch,
+// multi, blocking, notify, client, config, monitor.
 //
 // # How a command runs
 //

@@ -71,6 +71,7 @@ func TestWhatLeavesTheLoop(t *testing.T) {
 		{"RENAMENX llarge other", true, 0},
 		{"RENAMENX lsmall lsmall", true, 0},
 		{"SORT none", true, 0},
+		{"WAITAOF 1 0 0", true, 2}, // it syncs
 		{"DEL zlarge", false, 0},
 		{"XRANGE xsmall - +", false, 100},
 		{"XRANGE xlarge - + COUNT 100", false, 100},

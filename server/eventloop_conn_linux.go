@@ -6,7 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopConn is one connection of an event loop. Only the loop touches it, but for marks.
+// loopConn is one connection of an event loop. Only the loop touches it, but for marks. While aside is set not even the
+// loop touches the session, except for what is atomic in its client: a goroutine has it, or waitDurable waits for it.
+// The descriptor stays open as long as the session may be aside, so its number cannot become that of another connection.
 type loopConn struct {
 	loop    *eventLoop
 	fd      int
@@ -44,7 +46,9 @@ const (
 	markBack                    // its session was aside
 )
 
-// takeMarks does what has been posted.
+// takeMarks does what has been posted. markNew comes first, for a connection may have been killed or woken before the
+// loop has seen it. Of a session that is aside everything else stays in taken until it comes back: comeBack looks for a
+// kill, and a wake-up is superfluous then.
 func (c *loopConn) takeMarks() {
 	if c.taken&markNew != 0 {
 		c.taken &^= markNew
@@ -67,7 +71,8 @@ func (c *loopConn) takeMarks() {
 	}
 }
 
-// register makes the loop serve the connection.
+// register makes the loop serve the connection. l.conns is indexed by descriptor; the system gives the lowest number that
+// is free, so its length follows the largest number of files that were open at a time.
 func (c *loopConn) register() {
 	l := c.loop
 	for c.fd >= len(l.conns) {
@@ -114,14 +119,17 @@ func (c *loopConn) listen(events uint32) bool {
 	return true
 }
 
-// noteEvents notes what the kernel has reported.
+// noteEvents notes what the kernel has reported. It must not forget any of it, since nothing is reported twice: readable
+// stays set until a read has emptied the socket, whatever keeps the loop from reading meanwhile.
 func (c *loopConn) noteEvents(events uint32) {
 	c.hangup = c.hangup || events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	c.readable = c.readable || c.hangup || events&unix.EPOLLIN != 0
 	c.loop.join(c)
 }
 
-// read feeds the session what has arrived. It reports false if the connection has ended.
+// read feeds the session what has arrived. It reports false if the connection has ended. One read(2) for each round: a
+// client that sends much has its next turn with the others. A read that fills less than the buffer has emptied the
+// socket, unless the end follows, so the call that would say EAGAIN is saved.
 func (c *loopConn) read() bool {
 	if c.ended {
 		return false
@@ -156,7 +164,10 @@ func (c *loopConn) mayRead() bool {
 	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Buffered() < s.server.pauseAt)
 }
 
-// finishRound sends the replies, or lets the session go aside, and says what is to be waited for.
+// finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:
+// memory is accounted for while the replies are there; a session that leaves, or whose commits are not durable yet, sends
+// nothing; and whether it goes on is judged by what is left after sending. A connection that is finished ends only when
+// its output has been taken, and when no command of it waits for memory.
 func (c *loopConn) finishRound() {
 	l, s := c.loop, c.session
 	c.isAgain, c.active = false, l.now
@@ -201,7 +212,8 @@ func (c *loopConn) finishRound() {
 	}
 }
 
-// goAside gives the session to a goroutine of its own.
+// goAside gives the session to a goroutine of its own, until that posts it back. The loop's goroutine has the session
+// before, the other one from here on, and the post hands it over again, with loop.mu for the memory order.
 func (c *loopConn) goAside() {
 	c.aside = true
 	c.session.server.counters.Aside.Add(1)
@@ -253,7 +265,8 @@ func (c *loopConn) flush() bool {
 	return true
 }
 
-// watchWait has the loop woken when the time of a command that waits is over.
+// watchWait has the loop woken when the time of a command that waits is over. A timer of a wait that has ended may have
+// fired already: its wake-up finds nothing to do.
 func (c *loopConn) watchWait() {
 	b := c.session.blocked
 	if b == c.waiting {
@@ -302,7 +315,8 @@ func (c *loopConn) idleTimeout(idle time.Duration) time.Time {
 	return time.Time{}
 }
 
-// sweepSoon makes the loop look at time-outs.
+// sweepSoon makes the loop look at time-outs, within sweepEvery: a time-out may come so much later than it says. While no
+// connection has one the loop sleeps without end.
 func (l *eventLoop) sweepSoon() {
 	if l.sweep.IsZero() {
 		l.sweep = l.now.Add(sweepEvery)
@@ -320,7 +334,8 @@ func (c *loopConn) account() (held int) {
 	return held
 }
 
-// end closes the connection and forgets it.
+// end closes the connection and forgets it. It must not be called while the session is aside. It may be called twice,
+// and between rounds: whoever has the connection in a list looks at ended.
 func (c *loopConn) end() {
 	if c.ended {
 		return

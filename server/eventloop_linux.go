@@ -141,7 +141,9 @@ func (l *eventLoop) endWake() {
 	l.waking.Done()
 }
 
-// run serves until shutdown has been called and all connections have ended.
+// run serves until shutdown has been called and all connections have ended. Posts are taken after the kernel's events and
+// before the round is served, so that one round does both; time-outs come last, when what has arrived has been counted
+// as a sign of life.
 func (l *eventLoop) run() {
 	for !l.stopping || l.open > 0 {
 		events := l.wait()
@@ -157,7 +159,8 @@ func (l *eventLoop) run() {
 	l.poller.Close()
 }
 
-// wait returns what is ready. It sleeps until there is something, unless there is something else to do.
+// wait returns what is ready. It sleeps until there is something, unless there is something else to do. The time-out is
+// rounded up to the next millisecond: rounded down, the loop would spin through the last one.
 func (l *eventLoop) wait() []unix.EpollEvent {
 	l.mu.Lock()
 	l.sleeping = !l.news && len(l.again) == 0
@@ -199,7 +202,9 @@ func (l *eventLoop) join(c *loopConn) {
 	}
 }
 
-// serveRound reads, executes and answers.
+// serveRound reads, executes and answers, in the order in which the connections became ready. They share roundRead bytes:
+// the more of them, the shorter each read. l.buf can be used again for the next one, because the parser copies what it is
+// fed. A connection is read once in a round at most, for its requests in the batch point into its parser's buffer.
 func (l *eventLoop) serveRound() {
 	if len(l.ready) == 0 {
 		return
@@ -287,7 +292,8 @@ func (l *eventLoop) waitDurable() {
 	})
 }
 
-// endDurable answers those for whom the disk was waited.
+// endDurable answers those for whom the disk was waited. syncError is the goroutine's; that it has posted before makes
+// the read safe. Who has committed meanwhile is waited for next.
 func (l *eventLoop) endDurable() {
 	for _, c := range l.syncing {
 		c.session.endDurable(l.syncError)

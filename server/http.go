@@ -33,7 +33,9 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 // maxShownReply is the longest reply to a request of the dashboard, which asks for beginnings only: their elements may be long.
 const maxShownReply = 4 << 20
 
-// dashboardClient is a client whose commands come from the dashboard's page.
+// dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own, which
+// is in no CLIENT LIST, counts for no limit of clients, and has the rights of the user whom the request names: until it
+// has authenticated those of the default user, if that needs no password.
 type dashboardClient struct{ session *Session }
 
 // dashboardBackend is this server as the dashboard sees it.
@@ -65,7 +67,8 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 	return r, err
 }
 
-// May reports whether the user may execute a command.
+// May reports whether the user may execute a command, so that the page does not offer what would be refused. An unknown
+// command may not be executed.
 func (c dashboardClient) May(args ...string) bool {
 	allowed, err := c.session.who.allows(argumentsOf(args))
 	return allowed && err == nil

@@ -14,7 +14,9 @@ func (v *Server) Info(sections ...string) string { return v.figures().Info(secti
 // Metrics returns all figures, as GET /metrics does.
 func (v *Server) Metrics() string { return v.figures().Metrics() }
 
-// figures are what the server knows of itself.
+// figures are what the server knows of itself. Each is right by itself, but they are not of one moment: counters run on
+// while they are read. It asks the store for its statistics and copies the list of clients, so it takes some
+// microseconds, and longer with many clients (recentBuffers looks at each).
 func (v *Server) figures() *stats.Figures {
 	f := &stats.Figures{
 		Counters: &v.counters, Table: Commands, Store: v.store.Stats(), Follow: v.store.FollowState(),

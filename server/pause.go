@@ -33,14 +33,15 @@ func (p *pause) begin(until time.Time, all bool) {
 	p.active.Store(true)
 }
 
-// end ends the pause.
+// end ends the pause. Who waits for it is to be woken after that: see endPause.
 func (p *pause) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active.Store(false)
 }
 
-// state says until when commands wait, and which; the zero time if there is no pause.
+// state says until when commands wait, and which; the zero time if there is no pause. Nothing happens at the end of a
+// pause but this: the first who asks after it switches active off, and each session that waits has a deadline of its own.
 func (p *pause) state() (until time.Time, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,6 +69,9 @@ func (s *Session) postpone(cmd *command.Command, invalid error) bool {
 	}
 	s.parser.Rewind(mark)
 	s.block(&blocked{command: cmd, deadline: until, postponed: true, ended: make(chan struct{}, 1)})
+	if until, _ := s.server.pause.state(); until.IsZero() {
+		s.client.endWaitOf(timedOut) // endPause may have looked for those who wait before this one did
+	}
 	return true
 }
 
@@ -83,7 +87,8 @@ func (s *Session) mayReplicate(cmd *command.Command) bool {
 	return cmd.IsWrite()
 }
 
-// endPause ends the pause and wakes who waits for that.
+// endPause ends the pause and wakes who waits for that. No wake-up is lost: the pause ends before the sessions are looked
+// at, and a session looks at the pause once more when it can be seen to wait.
 func (v *Server) endPause() {
 	v.pause.end()
 	for _, s := range v.sessions() {

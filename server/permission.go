@@ -11,7 +11,9 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/settings"
 )
 
 // Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one
@@ -41,8 +43,9 @@ type identity struct {
 // isRestricted reports whether there is anything that the session must not do.
 func (i *identity) isRestricted() bool { return !i.authenticated || i.user.IsLimited() }
 
-// permit says whether the session may make a request. A subcommand is not told from another by a client that has not
-// authenticated.
+// permit says whether the session may make a request. A client that has not authenticated gets NOAUTH before anything
+// about its arguments, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked
+// by the rules of the default user.
 func (i *identity) permit(cmd *command.Command, args [][]byte) error {
 	if !i.authenticated && i.mustAuthenticate() && cmd.Flags&command.NoAuth == 0 {
 		return errNoAuth
@@ -58,21 +61,23 @@ func verifiesPassword(cmd *command.Command, args [][]byte) bool {
 	return cmd.Name == "auth" || cmd.Name == "hello" && len(args) > 2
 }
 
-// stallsExec reports whether a request may take the time of slow hashes, or of a sync. Within MULTI it is refused: EXEC
-// would do that with keys locked.
+// stallsExec reports whether a request may take the time of slow hashes, of a sync, or of looking up a host. Within
+// MULTI it is refused, which Redis does not do: EXEC would let all others wait for that with keys locked.
 func stallsExec(cmd *command.Command, args [][]byte) bool {
 	switch cmd.Name {
 	case "acl|setuser", "acl|load":
 		return true
 	case "config|set":
 		return slices.ContainsFunc(args[2:], func(arg []byte) bool {
-			return strings.EqualFold(string(arg), "requirepass") || changers[strings.ToLower(string(arg))] != nil
+			d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
+			return d != nil && (d.Name == "requirepass" || changers[d.Name] != nil || listeners.IsSetting(d))
 		})
 	}
 	return false
 }
 
-// noteDenied writes a refusal into ACL LOG.
+// noteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
+// user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
 func (s *Session) noteDenied(d acl.Denial, in acl.Context, username string) {
 	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
 	e.Client = s.client.listLine(e.Updated)
@@ -117,7 +122,8 @@ func aclAdmin(c *command.Call) acl.Admin {
 	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.who.user, Apply: s.applyChange}
 }
 
-// setUser makes the session that of a user.
+// setUser makes the session that of a user. Only the session's own goroutine calls it; others read client.user. The
+// parser's limits grow with authentication and never shrink here: what has been read under the larger ones stays.
 func (i *identity) setUser(u *acl.User, authenticated bool) {
 	i.user = u
 	i.client.user.Store(u)
@@ -216,7 +222,9 @@ func (i *identity) takesTooMuch(bytes int) bool {
 	return i.outputBeforeAuth > outputBeforeAuth
 }
 
-// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it.
+// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take
+// more places than there are, however many listeners accept at the same time. A limit that is lowered below the number
+// of connections ends none of them.
 func (v *Server) takePlace(needsSlot bool) (reason string) {
 	for n := v.open.Load(); ; n = v.open.Load() {
 		if n >= v.tunables.maxClients.Load() {

@@ -19,7 +19,8 @@ var (
 		"listen with TLS only (tls-port, tls-cert-file, tls-key-file and port 0), or allow it (protected-mode no), or bind 127.0.0.1, ::1 or a unix socket")
 )
 
-// isLocal says whether only this machine can connect to the address.
+// isLocal says whether only this machine can connect to the address. An address without a host, which means all
+// interfaces, is not local.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.TCPAddr:
@@ -37,7 +38,8 @@ func (v *Server) checkListener(ln net.Listener) error {
 	return v.checkExposed(ln.Addr().String(), isLocal(ln.Addr()), encrypts)
 }
 
-// checkExposed is the rule.
+// checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away
+// later is noticed when a connection comes in (transport.start).
 func (v *Server) checkExposed(address string, local, encrypts bool) error {
 	switch {
 	case local:
@@ -76,7 +78,8 @@ func (v *Server) checkAddress(ctx context.Context, address string, encrypts bool
 	return v.checkExposed(address, local, encrypts)
 }
 
-// isLocalAddress is isLocal for HOST:PORT.
+// isLocalAddress is isLocal for HOST:PORT. It looks the host up, which may take seconds; between this and the opening of
+// the socket the name may come to mean another address, which Serve then judges again by the socket's own.
 func isLocalAddress(ctx context.Context, address string) (local bool, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" {

@@ -3,12 +3,13 @@ package server
 import "github.com/stavedb/stave/server/command"
 
 // replyMode is what CLIENT REPLY has chosen. It concerns replies, and neither messages nor the
-// confirmations of SUBSCRIBE and its like, which are messages too.
+// confirmations of SUBSCRIBE and its like, which are messages too. Errors are replies. A session whose
+// mode is not replyOn batches nothing: replies are dropped one by one, as they end.
 type replyMode uint8
 
 const (
 	replyOn       replyMode = iota
-	replySkipNext           // CLIENT REPLY SKIP is being executed
+	replySkipNext           // CLIENT REPLY SKIP is being executed; becomes replySkip at its end
 	replySkip               // the next reply is dropped
 	replyOff
 )

@@ -71,7 +71,9 @@ const (
 // manyKeys is from how many keys on they are looked up in a map.
 const manyKeys = 16
 
-// newRun returns a run of the session. It is the one before, which nobody else knows any more.
+// newRun returns a run of the session, for reset at its end. It is the one before, which nobody else knows any more: a
+// session runs one script at a time, and a script cannot call another. needs is where the script keeps, for all
+// sessions, which locks it has turned out to need.
 func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	r := s.scriptRun
 	if r == nil {
@@ -217,7 +219,8 @@ func (r *scriptRun) errExceeded() error {
 	return r.session.errShort()
 }
 
-// beLong makes a run known to others once it has lasted some time.
+// beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
+// wait for its locks may reply BUSY. The engine calls it, by the goroutine that runs the script.
 func (r *scriptRun) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
@@ -233,7 +236,8 @@ const (
 	errScriptReadOnly = "ERR Write commands are not allowed from read-only scripts."
 )
 
-// resolve finds the command of redis.call, and says why the script may not call it.
+// resolve finds the command of redis.call, and says why the script may not call it. Blocking commands on keys may be
+// called though their flags forbid scripts: BLPOP and its like reply as if their time were over at once.
 func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string) {
 	cmd, err := table.Resolve(args)
 	waits := cmd != nil && cmd.Flags&command.Blocking != 0 && len(cmd.Keys) > 0 // without an element it replies null, as within EXEC
@@ -255,7 +259,9 @@ func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string
 // isPublish reports whether a command publishes a message.
 func isPublish(cmd *command.Command) bool { return cmd.Name == "publish" || cmd.Name == "spublish" }
 
-// command executes a command of the script.
+// command executes a command of the script. A refusal is the reply, which redis.call raises and redis.pcall returns; an
+// error ends the attempt, or the script. Each command that writes has a savepoint of its own (runInTx): one that fails
+// under pcall leaves nothing, while the script goes on.
 func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	s := r.session
 	cmd, refusal := r.resolve(args)
@@ -316,7 +322,9 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	return nil
 }
 
-// lock begins the transaction if the command needs one, or checks that it locks enough.
+// lock begins the transaction if the command needs one, or checks that it locks enough. Locks are only ever taken at
+// the beginning, all at once, so that scripts cannot deadlock; too few of them end the attempt (errRestart). The mode only
+// grows from attempt to attempt, and has two bits, so for lack of locks there are three attempts at most.
 func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	s := r.session
 	if len(cmd.Keys) == 0 && cmd.Flags&command.WholeKeyspace == 0 {
@@ -374,7 +382,8 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	return err
 }
 
-// interrupted is what commands of a script in an event loop ask.
+// interrupted is what commands of a script in an event loop ask. It counts, and looks at no clock: a script does the same
+// work in the loop on a slow machine and on a fast one.
 func (r *scriptRun) interrupted() error {
 	if r.asked++; r.asked > loopAsks {
 		return errLong
@@ -382,7 +391,9 @@ func (r *scriptRun) interrupted() error {
 	return nil
 }
 
-// leavesDeclared reports whether a command may touch a key that the script has not declared.
+// leavesDeclared reports whether a command may touch a key that the script has not declared. It leaves the keys of the
+// command in r.keys, which r.command uses. Without declared keys everything is undeclared. It takes O(keys of the
+// command), times the declared ones while those are few.
 func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
 	if len(r.Script.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(args) {
 		return true
@@ -428,7 +439,8 @@ var whyDeniedInScript = map[acl.Verdict]string{
 	acl.DeniedChannel: "can't publish to the channel mentioned in the command",
 }
 
-// permitInScript checks a command that a script calls: a script may do no more than its user.
+// permitInScript checks a command that a script calls: a script may do no more than its user, by the rules of this
+// moment, which may have changed since it began.
 func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal string) {
 	if !s.who.user.IsLimited() {
 		return ""

@@ -67,7 +67,9 @@ type Server struct {
 }
 
 // New returns a server on store. It starts nothing: Serve and NewSession do. o may be nil; a value
-// in it that makes no sense is an error that names the field.
+// in it that makes no sense is an error that names the field. The order matters: settings come after
+// what they set, and users after the settings that name their file. What New has attached to the
+// store (tracking, libraries) does nothing until a session uses it.
 func New(store *db.Store, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -110,7 +112,8 @@ func (v *Server) register(s *Session) {
 	v.clients[s.id] = s
 }
 
-// unregister is its inverse. It may be called twice.
+// unregister is its inverse. It may be called twice. Somebody who has copied the list before still has
+// the session: its client must bear to be asked, woken and killed after its end.
 func (v *Server) unregister(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +127,8 @@ func (v *Server) session(id int64) *Session {
 	return v.clients[id]
 }
 
-// trackingClient is the side of it that tracks keys.
+// trackingClient is the side of it that tracks keys, nil if the client has gone. Package tracking calls it for the
+// target of a redirection, with the keys of a commit locked: so nothing may lock keys while it holds v.mu.
 func (v *Server) trackingClient(id int64) *tracking.Client {
 	if s := v.session(id); s != nil {
 		return &s.client.tracking
@@ -133,7 +137,8 @@ func (v *Server) trackingClient(id int64) *tracking.Client {
 }
 
 // sessions returns the connected sessions by ascending id. It is a copy: the sessions run on, and
-// some may end before the caller has read the list.
+// some may end before the caller has read the list. Sorting takes O(n log n) with v.mu held, which only
+// connections that come and go wait for.
 func (v *Server) sessions() []*Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -149,12 +154,11 @@ func (v *Server) sessions() []*Session {
 // print it; a Unix socket has neither.
 func (v *Server) listenAddress() (host, port string) {
 	if b := v.bound.Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.port == "0" && b.secure != nil {
-			return b.bind, b.tlsPort
+		p := b.set.Place()
+		if p.Port == "0" && p.Encrypts {
+			return p.Bind, p.TLSPort
 		}
-		return b.bind, b.port
+		return p.Bind, p.Port
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -167,9 +171,7 @@ func (v *Server) listenAddress() (host, port string) {
 // shownPort is port as CONFIG GET shows it.
 func (v *Server) shownPort() string {
 	if b := v.bound.Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.port
+		return b.set.Place().Port
 	}
 	_, port := v.listenAddress()
 	return port
@@ -177,13 +179,10 @@ func (v *Server) shownPort() string {
 
 // shownTLSPort is tls-port as CONFIG GET shows it.
 func (v *Server) shownTLSPort() string {
-	b := v.bound.Load()
-	if b == nil {
-		return v.config.Get("tls-port")
+	if b := v.bound.Load(); b != nil {
+		return b.set.Place().TLSPort
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tlsPort
+	return v.config.Get("tls-port")
 }
 
 // databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so

@@ -342,6 +342,10 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
+	if err != nil && command.IsHTTP(args) {
+		s.closeHTTP()
+		return
+	}
 	if err != nil {
 		s.reject(cmd, err)
 		return

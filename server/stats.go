@@ -68,7 +68,8 @@ func (t *sessionStats) countRead(reply []byte) {
 	}
 }
 
-// readOutcome is what countRead counts.
+// readOutcome is what countRead counts, by the first bytes of a reply in either version: "_" and a length of -1 are null,
+// a 0 is a count or an empty aggregate. What is too short to tell is neither.
 func readOutcome(reply []byte) (hit, miss bool) {
 	if len(reply) < 3 {
 		return false, false

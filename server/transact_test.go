@@ -142,6 +142,8 @@ func TestAdmin(t *testing.T) {
 		"MERGE PAUSE\r\nMERGE RESUME\r\nMERGE STOP\r\n": "+OK\r\n+OK\r\n+OK\r\n",
 		"MERGE nope\r\n":                "-ERR syntax error\r\n",
 		"MULTI\r\nMERGE\r\nDISCARD\r\n": "+OK\r\n-ERR Command not allowed inside a transaction\r\n+OK\r\n",
+		// EXEC would look up hosts with keys locked.
+		"MULTI\r\nCONFIG SET timeout 0 Bind nohost.invalid\r\nDISCARD\r\n": "+OK\r\n-ERR Command not allowed inside a transaction\r\n+OK\r\n",
 	} {
 		if got := ask(s, in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -219,7 +219,8 @@ func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	t.connections.Go(c.serve)
 }
 
-// admit makes room for a connection, or says why there is none.
+// admit makes room for a connection, or says why there is none. Stopping and the count are looked at under one lock: no
+// connection is admitted after shutdown has begun to wait for the last one.
 func (t *transport) admit(needsSlot bool) (reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -247,7 +248,8 @@ func (t *transport) forget(s *Session) {
 	}
 }
 
-// linger waits, when no connection comes any more, until the last one has ended, or ctx.
+// linger waits, when no connection comes any more, until the last one has ended, or ctx. Connections of a listener that a
+// change of addresses has retired go on for as long as their clients like.
 func (t *transport) linger(ctx context.Context) {
 	t.mu.Lock()
 	if t.open == 0 {
@@ -263,7 +265,9 @@ func (t *transport) linger(ctx context.Context) {
 	}
 }
 
-// serve is the life of a connection: read, execute, write, until either side ends it.
+// serve is the life of a connection: read, execute, write, until either side ends it. What was read together with an
+// error is executed first: a client may send and close. Resume follows each Feed, also when nothing was read, because a
+// wake-up says only that there may be something to do.
 func (c *conn) serve() {
 	defer c.end()
 	if !c.handshake() {
@@ -436,7 +440,8 @@ func (c *conn) accountMemory() {
 	}
 }
 
-// end closes the connection and forgets it.
+// end closes the connection and forgets it. It leaves the map last: until then shutdown may set its deadline or abort it,
+// which does nothing to one that is closed.
 func (c *conn) end() {
 	_ = c.Close() // nothing is left to be sent
 	c.session.Close()

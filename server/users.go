@@ -14,7 +14,9 @@ import (
 // Users come from the options: lines of rules, or a file of such lines, which ACL LOAD and ACL SAVE read and write, or
 // lines of the file of settings.
 
-// initUsers makes the users that the options describe.
+// initUsers makes the users that the options describe. The password of the default user comes first, and lines of users
+// after it, so that a line "default ..." holds against requirepass. CheckAddress calls it for a server that has no store:
+// nothing here may need one.
 func (v *Server) initUsers() error {
 	o := &v.options
 	if c := o.Config; c != nil {
@@ -52,7 +54,8 @@ func (v *Server) initUsers() error {
 // errTwoPlaces is the refusal of users in two places.
 var errTwoPlaces = errors.New("users stand in the configuration file, in the file that aclfile names, or in Options.Users, not in two of these")
 
-// fileUsers are the lines of users in the file of settings.
+// fileUsers are the lines of users in the file of settings, as it was when it was last read; each knows its line number,
+// for errors. There are none without a file.
 func (v *Server) fileUsers() []conf.Directive {
 	if v.options.Config == nil {
 		return nil
@@ -60,7 +63,8 @@ func (v *Server) fileUsers() []conf.Directive {
 	return v.options.Config.inner.Users()
 }
 
-// setFileUsers replaces all users by those of lines of the file of settings, or changes nothing.
+// setFileUsers replaces all users by those of lines of the file of settings, or changes nothing. The changes say what
+// became of each user, for whoever has to disconnect clients. It hashes passwords that are new, which takes long.
 func (v *Server) setFileUsers(list []conf.Directive) ([]acl.Change, error) {
 	if len(list) > 0 && (v.options.ACLFile != "" || len(v.options.Users) > 0) {
 		return nil, list[0].Errorf("%w", errTwoPlaces)
@@ -96,7 +100,8 @@ func (v *Server) reloadFileUsers(list []conf.Directive) error {
 	return nil
 }
 
-// rewrittenUsers are the users that CONFIG REWRITE is to write; nil if those of the file are right.
+// rewrittenUsers are the users that CONFIG REWRITE is to write; nil if those of the file are right, or the users are kept
+// elsewhere (ACL SAVE writes those). v.reloadMu must be held: it guards v.given.
 func (v *Server) rewrittenUsers() [][]string {
 	given := v.users.Given()
 	if v.options.ACLFile != "" || len(v.options.Users) > 0 || slices.EqualFunc(given, v.given, slices.Equal) {

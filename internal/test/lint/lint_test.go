@@ -70,6 +70,7 @@ var mayImport = map[string][]string{
 	"server/internal/digest":     {"db"},
 	"server/internal/introspect": {"server/command"},
 	"server/internal/latency":    {"server/command"},
+	"server/internal/listeners":  {"server/command", "server/internal/settings", "server/internal/socket"},
 	"server/internal/redact":     {"server/command"},
 	"server/internal/scripts":    {"db", "server/command", "server/script"},
 	"server/internal/settings":   {"server/command", "server/conf"},

@@ -43,6 +43,12 @@ func (a Address) Same(b Address) bool {
 	return a.HostPort == b.HostPort && a.Encrypted == b.Encrypted
 }
 
+// Host is that of the address; "" is all addresses of the machine.
+func (a Address) Host() string {
+	host, _, _ := net.SplitHostPort(a.HostPort)
+	return host
+}
+
 // Port is that of the address.
 func (a Address) Port() string {
 	_, port, _ := net.SplitHostPort(a.HostPort)
