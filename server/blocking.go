@@ -258,7 +258,7 @@ func (s *Session) Close() {
 	}
 	s.unwatch()
 	s.leaveRoom()
-	s.stopTracking()
+	s.tracked.stop()
 	s.server.hub.UnsubscribeAll(&s.subscriber)
 }
 

@@ -107,7 +107,7 @@ func helloCommand(s *Session, c *command.Call) error {
 		return errHelloNoAuth
 	}
 	if h.name != nil {
-		if err := s.setName(h.name); err != nil {
+		if err := s.client.setName(h.name); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ var clientCommands = []*command.Command{
 	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetName)},
 	{Name: "client|setname", Arity: 3, Flags: command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Done(s.setName(c.Arg(2)))
+			return c.Done(s.client.setName(c.Arg(2)))
 		})},
 	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
 	{Name: "client|info", Arity: 2, Flags: command.OfSession, Run: onSession(clientInfo)},

@@ -60,7 +60,7 @@ func selectCommand(s *Session, c *command.Call) error {
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
-	s.stopTracking()
+	s.tracked.stop()
 	s.server.hub.UnsubscribeAll(&s.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
@@ -85,11 +85,11 @@ func (s *Session) closeHTTP() {
 }
 
 // setName gives the connection a name, or takes it away when the name is empty.
-func (s *Session) setName(name []byte) error {
+func (c *client) setName(name []byte) error {
 	if !printable(name) {
 		return errInvalidName
 	}
 	text := string(name)
-	s.client.name.Store(&text)
+	c.name.Store(&text)
 	return nil
 }

@@ -85,7 +85,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
 	from := s.out.Len()
 	s.out.Simple("QUEUED")
-	s.applyReplyMode(cmd, from)
+	s.replies.apply(&s.out, cmd, from)
 }
 
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the
@@ -118,7 +118,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 		stats.Nanoseconds.Add(int64(took))
 		s.server.counters.NoteLatency(stats, took, 1)
 	}
-	s.noteSlow(took, r.command, r.args, 0)
+	s.server.noteSlow(&s.client, took, r.command, r.args, 0)
 	s.feedMonitors(r.command, r.args)
 	if refusal != "" {
 		stats.Failed.Add(1)

@@ -155,7 +155,7 @@ func (r *scriptRun) attempt() (err error) {
 	replies := s.out.Len()
 	r.tx, r.asked = nil, 0
 	if !r.Call.Queued {
-		s.dropUnsent()
+		s.unsent = unsentMessages{}
 	}
 	r.Wrote.Store(false)
 	if r.slot = -1; r.oneSlot && len(r.Script.Keys) > 0 {
@@ -177,10 +177,10 @@ func (r *scriptRun) attempt() (err error) {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {
-			s.postUnsent()
+			s.unsent.post(&s.server.hub, s.undurable)
 		}
 		if !r.within {
-			s.unsent = nil
+			s.unsent.list = nil
 		}
 		if r.tx == nil || r.within {
 			return
@@ -272,7 +272,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	}
 	refusal = s.permitInScript(cmd, args)
 	if refusal == "" {
-		refusal = s.refusesCall(cmd, args)
+		refusal = s.server.refusesCall(cmd, args)
 	}
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
@@ -375,10 +375,10 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	}
 	r.tx = tx
 	r.Locking.Store(true)
-	for _, p := range s.unsent {
-		err = errors.Join(err, s.postWith(tx, p))
+	for _, p := range s.unsent.list {
+		err = errors.Join(err, postWith(tx, &s.server.hub, p))
 	}
-	s.unsent = nil
+	s.unsent.list = nil
 	return err
 }
 

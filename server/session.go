@@ -62,9 +62,8 @@ type Session struct {
 	asking        *command.Call // the command that runs in a transaction
 	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
 
-	subscriber  pubsub.Subscriber
-	unsent      []pubsub.Prepared // published by the EXEC or script that runs, which has no transaction yet
-	unsentBytes int               // of all that it has published
+	subscriber pubsub.Subscriber
+	unsent     unsentMessages
 
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
@@ -77,9 +76,7 @@ type Session struct {
 	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
-	tracks  bool // its reads are noted: see trackReads
-	caching bool // CLIENT CACHING concerns the next command, or the transaction
-
+	tracked trackedReads
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
@@ -131,6 +128,7 @@ func (v *Server) NewSession() *Session {
 		id:     v.nextID.Add(1),
 		parser: resp.NewParser(v.fullLimits()),
 	}
+	s.tracked = trackedReads{table: &v.tracked, client: &s.client.tracking}
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
@@ -141,7 +139,7 @@ func (v *Server) NewSession() *Session {
 		tx.SetRoom(s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.GiveAsked()
-		s.trackReads(&s.call)
+		s.tracked.note(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
@@ -316,7 +314,7 @@ func (s *Session) execute(args [][]byte) {
 		err = s.who.permit(cmd, args)
 	}
 	if err == nil && s.server.options.Cluster {
-		err = s.refusesInCluster(cmd, args)
+		err = refusesInCluster(cmd, args, s.queue)
 	}
 	if err == nil && s.queue != nil && stallsExec(cmd, args) {
 		err = command.ErrInMulti
@@ -324,7 +322,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.refusesGrowth(cmd) {
+	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
 	if s.server.pause.active.Load() && s.postpone(cmd, err) {
@@ -382,8 +380,8 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	}
 	from := s.out.Len()
 	s.replyError(text)
-	s.applyReplyMode(cmd, from)
-	s.endCaching(cmd)
+	s.replies.apply(&s.out, cmd, from)
+	s.tracked.endCaching(cmd, s.queue)
 }
 
 // replyError replies with an error and counts it.
@@ -419,7 +417,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	s.noteSlow(took, cmd, args, 0)
+	s.server.noteSlow(&s.client, took, cmd, args, 0)
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took
@@ -465,8 +463,8 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 		t.countRead(s.out.From(from))
 	}
 	if err != errBlocked {
-		s.applyReplyMode(cmd, from)
-		s.endCaching(cmd)
+		s.replies.apply(&s.out, cmd, from)
+		s.tracked.endCaching(cmd, s.queue)
 	}
 	s.call = command.Call{}
 }
