@@ -72,7 +72,8 @@ func (s *Session) subscribe(c *command.Call, to pubsub.Kind) error {
 	return nil
 }
 
-// unsubscribe replies once for each channel, and once if there is none to leave.
+// unsubscribe replies once for each channel, and once if there is none to leave. Names that were not subscribed to are
+// confirmed as well, as in Redis. Messages that are in the mailbox by then are still delivered, after the replies.
 func (s *Session) unsubscribe(c *command.Call, to pubsub.Kind) error {
 	names := c.Strings(1)
 	if len(names) == 0 {
@@ -144,7 +145,8 @@ func (s *Session) postWith(tx *db.Tx, p pubsub.Prepared) error {
 	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
 }
 
-// postUnsent posts what a unit has published that turned out to need no transaction.
+// postUnsent posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
+// the session wrote before: see publish.
 func (s *Session) postUnsent() {
 	for i := range s.unsent {
 		s.server.hub.Post(&s.unsent[i], s.undurable)
