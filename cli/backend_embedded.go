@@ -161,7 +161,8 @@ func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	return nil
 }
 
-// errClosed means that the session broke off, which is a bug.
+// errClosed means that the session broke off, which is a bug, such as a command that panicked: the server's session closes
+// then, as a connection would be.
 var errClosed = errors.New("the session is closed")
 
 // isQuit reports the one command after which a closed session is no bug.

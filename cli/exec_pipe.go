@@ -130,7 +130,9 @@ func (p *pipeRun) run(ctx context.Context) error {
 // maxComplaints is how many errors are named one by one.
 const maxComplaints = 100
 
-// fail reports an error, which is the last one without keepGoing.
+// fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command begins,
+// or where the input has ended. Errors beyond maxComplaints are counted only: a file of a million bad lines would bury the
+// first of them, which is what helps.
 func (p *pipeRun) fail(at int64, err error) {
 	p.errors++
 	if !p.keepGoing {

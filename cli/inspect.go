@@ -40,8 +40,8 @@ func inspectCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// runInspect looks at a store and prints, or writes, what it found. Interrupted, it prints nothing: half of a report would be
-// wrong in every line.
+// runInspect looks at a store and prints, or writes, what it found. Interrupted, it prints nothing: half of a report would
+// be wrong in every line.
 func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()

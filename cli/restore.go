@@ -84,8 +84,8 @@ func (r *restore) failed(status int, err error) error {
 	return failed(status, fmt.Errorf("restore %s: %w", r.from, err))
 }
 
-// directory restores the backup in a directory. The same opened store is checked and copied: what changes in the backup's
-// directory between the two is not brought along unseen, as files that do not change any more are linked.
+// directory restores the backup in a directory. The same opened store is checked and copied, so the copy has the state that
+// was checked.
 func (r *restore) directory(ctx context.Context) (err error) {
 	store, first, findings, err := r.check(ctx, r.from)
 	if store == nil {

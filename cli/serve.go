@@ -68,8 +68,8 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // The end by a signal is success, whatever error the closed socket gives.
 //
 // The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got wrong
-// is told before anything is opened, and a client never gets a connection that no store is behind. The log is opened
-// early and closed after the store, whose end it has.
+// is told before anything is opened, and a client never gets a connection that no store is behind. The log is closed after
+// the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {

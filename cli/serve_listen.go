@@ -58,8 +58,8 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 	return l, nil
 }
 
-// readAddress takes what --addr says in the place of bind and port, so that a change of the file does not replace it: values
-// that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs.
+// readAddress takes what --addr says in the place of bind and port, so that a change of the file does not replace it:
+// values that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs.
 func (l *listening) readAddress(addr string, config *server.Config) error {
 	if strings.HasPrefix(addr, "/") {
 		l.tcp.Port = "0"
