@@ -333,9 +333,11 @@ func (t *Tx) unlockStripe(i int) {
 	}
 }
 
-// keepBuffer is the largest buffer in bytes that a finished Tx keeps for the
-// next one.
-const keepBuffer = 64 << 10
+// Bounds of what a finished Tx keeps for the next one.
+const (
+	keepBuffer = 256 << 10 // bytes of records: those of 64 KiB of names and values, which a server batches, take up to 100 KiB
+	keepHashes = 8 << 10
+)
 
 // End rolls back what was not committed and releases the locks. A second End does nothing.
 func (t *Tx) End() {
@@ -366,7 +368,7 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	if cap(t.hashes) > keepBuffer/8 {
+	if cap(t.hashes) > keepHashes {
 		t.hashes, t.sorted = nil, nil
 	}
 	clear(t.frame.Values)
