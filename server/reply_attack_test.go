@@ -46,7 +46,9 @@ func TestBuiltRepliesTakeTheirBudget(t *testing.T) {
 	if testing.Short() {
 		requests = requests[:2]
 	}
-	eachTransport(t, func(t *testing.T, transport server.Transport) { attackWithLongValues(t, transport, false, requests, 1, 3) })
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		attackWithLongValues(t, transport, false, requests, 1, 3)
+	})
 }
 
 // attackWithLongValues is both of them. Each client repeats its request. One that is alone may take a value so many
