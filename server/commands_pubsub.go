@@ -118,11 +118,11 @@ func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
 		if !c.Queued {
-			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.gaveUp())
+			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
 		p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
-		if n == 0 || s.gaveUp() != nil {
-			return c.Int(n, s.gaveUp())
+		if n == 0 || s.presence.gaveUp() != nil {
+			return c.Int(n, s.presence.gaveUp())
 		}
 		if !s.unsent.takeRoom(p.Size(), s.server.options.MaxQueue) {
 			return errMessagesTooLarge
@@ -173,9 +173,9 @@ func channels(to pubsub.Kind) func(*Session, *command.Call) error {
 		names := s.server.hub.Names(to)
 		if len(c.Args) == 3 {
 			pattern := c.Key(2)
-			names = slices.DeleteFunc(names, func(name string) bool { return s.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
-			if s.gaveUp() != nil {
-				return s.gaveUp()
+			names = slices.DeleteFunc(names, func(name string) bool { return s.presence.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
+			if s.presence.gaveUp() != nil {
+				return s.presence.gaveUp()
 			}
 		}
 		return c.Names(names)
