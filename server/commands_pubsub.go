@@ -66,7 +66,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		if c.Queued && to == pubsub.Shard {
 			return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 		}
-		for _, name := range c.Strings(1) {
+		for _, name := range c.Args.Strings(1) {
 			s.server.hub.Subscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
 		}
@@ -77,7 +77,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 // unsubscribe replies once for each channel, and once if there is none to leave.
 func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		names := c.Strings(1)
+		names := c.Args.Strings(1)
 		if len(names) == 0 {
 			names = s.subscriber.Names(to)
 		}
@@ -185,7 +185,7 @@ func channels(to pubsub.Kind) func(*Session, *command.Call) error {
 // countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
 func countListeners(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		names := c.Strings(2)
+		names := c.Args.Strings(2)
 		c.Out.Array(2 * len(names))
 		for i, n := range s.server.hub.Counts(to, names) {
 			c.Out.BulkString(names[i])
