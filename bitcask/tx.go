@@ -343,9 +343,11 @@ func (l *txLocks) unlockStripe(i int) {
 	}
 }
 
-// keepBuffer is the largest buffer in bytes that a finished Tx keeps for the
-// next one.
-const keepBuffer = 64 << 10
+// Bounds of what a finished Tx keeps for the next one.
+const (
+	keepBuffer = 256 << 10 // bytes of records: those of 64 KiB of names and values, which a server batches, take up to 100 KiB
+	keepHashes = 8 << 10
+)
 
 // End rolls back what was not committed and releases the locks. A second End does nothing.
 func (t *Tx) End() {
@@ -376,7 +378,7 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	if cap(t.locks.hashes) > keepBuffer/8 {
+	if cap(t.locks.hashes) > keepHashes {
 		t.locks.hashes, t.locks.sorted = nil, nil
 	}
 	clear(t.frame.Values)

@@ -21,7 +21,12 @@ import (
 // An embedded backend is a store opened by this process, spoken to through a
 // session as a server would have it: the same commands, without a network.
 //
-// A command in it cannot be interrupted half-way, only before it starts, or while it waits.
+// A command in it cannot be interrupted half-way, only before it starts, while it waits, or while it takes long and has
+// changed nothing: see server.Session.DoContext.
+//
+// A store that is not there is not made before it must be: commands run in a store in memory (begin is set then) until
+// the first that is not refused, which is run again in the real one. So a script whose first line has a slip leaves no
+// directory behind.
 type embedded struct {
 	store   *db.Store
 	session *server.Session
@@ -75,7 +80,8 @@ func openEmbedded(ctx context.Context, t *terminal.Streams, o storeOptions) (*em
 }
 
 // openFor opens the store for a session. One that only reads does not make a store, nor change it, and
-// takes no lock: it runs alongside a server, and in a directory that it may not write to.
+// takes no lock: it runs alongside a server, and in a directory that it may not write to. It sees the
+// state of the moment of opening, unless it follows the writer.
 func openFor(ctx context.Context, t *terminal.Streams, o storeOptions) (*db.Store, error) {
 	mode, err := syncMode(cmp.Or(o.sync, "interval"))
 	switch {
@@ -90,7 +96,7 @@ func openFor(ctx context.Context, t *terminal.Streams, o storeOptions) (*db.Stor
 	return openOrMake(ctx, t, o.dir, &db.Options{Sync: mode, NoMerge: o.noMerge})
 }
 
-// sessionOptions is what INFO and CONFIG GET say about this process.
+// sessionOptions is what INFO and CONFIG GET say about this process. The directory is absolute, as Redis shows it.
 func sessionOptions(dir string) *server.Options {
 	return &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}}
 }
@@ -111,7 +117,9 @@ func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 }
 
 // try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the
-// command to be run in it. One that may wait is not tried.
+// command to be run in it. One that may wait is not tried. A command that has an error for a reply and has written all the
+// same, as a script that fails after its first write, counts as not refused. Replies of the first run are passed on only
+// if there is no second one, whose replies are those of the real store.
 func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply)) (refused bool, err error) {
 	if c, ok := lookupCommand(string(args[0])); !ok || c.Flags&command.Blocking == 0 && !listens(args) {
 		var replies []resp.Reply
@@ -136,7 +144,7 @@ func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply
 	return false, err
 }
 
-// do runs a command in the session.
+// do runs a command in the session. Messages that have arrived for a subscriber come with the replies.
 func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	rest := e.session.DoContext(ctx, args)
 	for len(rest) > 0 {
@@ -153,11 +161,12 @@ func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	return nil
 }
 
-// errClosed means that the session broke off, which is a bug.
+// errClosed means that the session broke off, which is a bug, such as a command that panicked: the server's session closes
+// then, as a connection would be.
 var errClosed = errors.New("the session is closed")
 
 // isQuit reports the one command after which a closed session is no bug.
 func isQuit(args [][]byte) bool { return strings.EqualFold(string(args[0]), "quit") }
 
-// close closes the store, which flushes it to the disk.
+// Close closes the store, which flushes it to the disk and releases its lock. The session needs no end of its own.
 func (e *embedded) Close() error { return e.store.Close() }

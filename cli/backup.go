@@ -20,10 +20,6 @@ import (
 // writes an archive to the standard output instead, for another machine; then the sentences go to
 // the standard error.
 
-// A backup opens the store for reading only, which is possible alongside a server:
-// the files that it links never change again, and the one that is still written
-// to is copied as far as the last commit that is whole.
-
 // backupCommand describes stave backup.
 func backupCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
@@ -42,6 +38,7 @@ func backupCommand(t *terminal.Streams) *cli.Command {
 			if out == "" {
 				return usagef("backup takes a directory, the new one, and before it that of the store, unless --dir names it")
 			}
+			// The last argument is the new place, so the store's directory is the first of two.
 			if err := takeDir(c, c.NArg()-1); err != nil {
 				return err
 			}
@@ -115,7 +112,8 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 }
 
 // backupSentence is what a backup ends with. Linked segments take no space of their own until one
-// of the two stores merges them.
+// of the two stores merges them; shared ones are linked to the earlier backup. The time is cut to
+// microseconds, which is more than a person reads and less than the clock has.
 func backupSentence(r backupReport) string {
 	text := fmt.Sprintf("backed up %s in %s: linked %d (%s), copied %d (%s)", humanize.Plural(r.Segments, "segment"), humanize.Duration(r.Took.Round(time.Microsecond)),
 		r.Linked, humanize.Size(r.BytesLinked), r.Copied, humanize.Size(r.BytesCopied))

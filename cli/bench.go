@@ -15,6 +15,9 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
+// The workloads and their measurement are in package benchmark; here are the options, the directory and what is printed.
+// Each workload begins with a store of its own, so that the figures do not depend on which others were chosen.
+
 // benchCommand describes stave bench. The text of its help lists the workloads from their table.
 // With --json on a terminal there are no bars: they would mix with the object.
 func benchCommand(t *terminal.Streams) *cli.Command {
@@ -44,7 +47,8 @@ const (
 	maxBenchThreads = 1024
 )
 
-// benchOptions reads the options. All is checked before a directory is made.
+// benchOptions reads the options. All is checked before a directory is made. An unknown workload is an error of usage
+// that names those that there are.
 func benchOptions(c *cli.Context) (o benchmark.Options, chosen []benchmark.Workload, err error) {
 	o = benchmark.Options{Entries: c.Int("n"), Threads: c.Int("threads"), ValueBytes: c.Int("size")}
 	if o.Sync, err = syncMode(c.String("sync")); err != nil {
@@ -65,7 +69,9 @@ func benchOptions(c *cli.Context) (o benchmark.Options, chosen []benchmark.Workl
 }
 
 // runBench makes a directory, runs the workloads there, and leaves nothing. Results appear as they come,
-// unless they are asked for as JSON: that is one object, at the end.
+// unless they are asked for as JSON: that is one object, at the end. The argument is the parent of the
+// directory: the figures are those of the disk that it is on, and without one of the system's directory
+// for temporary files, which may be in memory. Interrupted, it prints no JSON: half of an object is none.
 func runBench(t *terminal.Streams, c *cli.Context) (err error) {
 	o, chosen, err := benchOptions(c)
 	if err != nil {

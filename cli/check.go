@@ -105,21 +105,24 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
-// bytesOfCheck is how much a check reads: every segment once, and once more what is live, record by record.
+// bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record by
+// record. Hints, the INDEX and deadlines are not counted; they are small beside these.
 func bytesOfCheck(store *db.Store) int64 {
 	st := store.Stats()
 	return st.Bytes + st.LiveBytes
 }
 
 // isDamage reports whether a store was not opened because its files are damaged. A store that is
-// locked, missing or of a newer version is none of these.
+// locked, missing or of a newer version is none of these. It decides between the statuses 3 and 4, and
+// whether repair is recommended, so what it says must hold for every command. nil is no damage.
 func isDamage(err error) bool {
 	_, corrupt := errors.AsType[*bitcask.CorruptError](err)
 	return corrupt || errors.Is(err, bitcask.ErrMissing) || errors.Is(err, bitcask.ErrManifest) || errors.Is(err, bitcask.ErrForeign)
 }
 
 // damage separates a store that is damaged beyond opening, which is a finding, from one that is
-// only locked or missing.
+// only locked or missing: that error is passed on. With --json the report has the form of any
+// other, with one finding of the rule "open", and there is no error text.
 func damage(t *terminal.Streams, err error, asJSON bool) error {
 	if !isDamage(err) {
 		return err

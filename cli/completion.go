@@ -20,7 +20,8 @@ import (
 // completionShells are the shells in the order of the help.
 var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 
-// completionCommand describes stave completion.
+// completionCommand describes stave completion. The script goes to the standard output; where a shell looks for it is up
+// to the person, and in the help.
 func completionCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "completion",
@@ -86,7 +87,8 @@ func markdown(help string) string {
 
 var markdownEscapes = strings.NewReplacer(`*`, `\*`, `_`, `\_`, `<`, `\<`, "`", "\\`", `[`, `\[`)
 
-// manPage is the manual page of section 1.
+// manPage is the manual page of section 1. It is made by the library from Markdown, so the texts of the help are escaped
+// first. Zero-width spaces that the library puts in are removed.
 func manPage(app *cli.App) (string, error) {
 	app = flat(app)
 	for _, c := range app.Commands {
@@ -113,7 +115,8 @@ type completedCommand struct {
 	Options string // with blanks between them
 }
 
-// completedCommands are the commands that are shown, and help.
+// completedCommands are the commands that are shown, and help. Options of one letter are left out: who knows them types
+// them.
 func completedCommands(app *cli.App) []completedCommand {
 	var list []completedCommand
 	for _, c := range app.Commands {

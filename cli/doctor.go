@@ -34,7 +34,7 @@ func doctorCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A diagnosis is one line.
+// A diagnosis is one line. Advice is empty where there is nothing to be done: a test holds this together with State.
 type diagnosis struct {
 	Name   string `json:"name"`
 	State  string `json:"state"` // ok, warning or failure
@@ -49,7 +49,9 @@ const (
 	stateFailure = "failure"
 )
 
-// runDoctor examines and prints. A directory that is not there yet is examined by its parent.
+// runDoctor examines and prints. A directory that is not there yet is examined by its parent. It writes nothing but one
+// hidden file for the time of the measurement, and takes no lock, so it may run alongside a server. A failure, and not a
+// warning, makes the status 1: a script can run it before a server is started.
 func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -91,12 +93,14 @@ func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 	return failed(exitCommand, err)
 }
 
+// isDir reports whether there is a directory at a path, or a link that leads to one.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal.
+// printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal. The state
+// is a word, and the colour only repeats it.
 func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
 	colors := map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
 	for _, d := range found {
@@ -111,7 +115,8 @@ func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
 	return nil
 }
 
-// examineSync measures what a sync of a small write takes.
+// examineSync measures what a sync of a small write takes: 50 times, or for two seconds on a disk that is slow. A sync that
+// has begun is waited for, whatever ctx says.
 func examineSync(ctx context.Context, dir string) diagnosis {
 	times, err := syncTimes(ctx, dir, 50, 2*time.Second)
 	if err != nil || len(times) == 0 {
@@ -123,7 +128,8 @@ func examineSync(ctx context.Context, dir string) diagnosis {
 }
 
 // judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a
-// protected cache.
+// protected cache. The bounds: a flush of a usual disk takes more than 20 us; half a second is what a client of a server
+// with appendfsync always would notice; more than 20 ms is a disk that turns, or is busy.
 func judgeSync(median, worst time.Duration, n int) diagnosis {
 	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", humanize.Latency(median), n, humanize.Latency(worst))}
 	switch {
@@ -137,7 +143,8 @@ func judgeSync(median, worst time.Duration, n int) diagnosis {
 	return d
 }
 
-// syncTimes writes and syncs a file some times, at most for a while, and removes it.
+// syncTimes writes and syncs a file some times, at most for a while, and removes it. Each write makes the file longer, as
+// appends to a log do, so that what is measured has the file system's own bookkeeping in it.
 func syncTimes(ctx context.Context, dir string, n int, most time.Duration) (times []time.Duration, err error) {
 	f, err := os.CreateTemp(dir, ".stave-doctor-*")
 	if err != nil {
@@ -158,7 +165,8 @@ func syncTimes(ctx context.Context, dir string, n int, most time.Duration) (time
 	return times, nil
 }
 
-// examineClock looks for a clock that was never set: deadlines are absolute times.
+// examineClock looks for a clock that was never set: deadlines are absolute times. Machines without a battery begin in
+// 1970, or at the time when their firmware was built.
 func examineClock(now time.Time) diagnosis {
 	d := diagnosis{Name: "clock", State: stateOK, Found: now.UTC().Format(time.RFC3339)}
 	if now.Year() < 2025 {
@@ -167,7 +175,8 @@ func examineClock(now time.Time) diagnosis {
 	return d
 }
 
-// examineStore looks at what is in the directory, and opens the store for reading if there is one.
+// examineStore looks at what is in the directory, and opens the store for reading if there is one. Remains of accidents are
+// found by their names, since a store that cannot be opened has some as well.
 func examineStore(ctx context.Context, dir string) []diagnosis {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -197,7 +206,9 @@ func examineStore(ctx context.Context, dir string) []diagnosis {
 	return append(found, examineOpen(ctx, dir)...)
 }
 
-// examineOpen opens the store for reading, which ends when ctx does.
+// examineOpen opens the store for reading, which ends when ctx does. It takes as long as an opening does, for large stores
+// seconds, and verifies no more than that: stave check reads every record. The plan is that of a merge with the default
+// policy; a server may have been given another one.
 func examineOpen(ctx context.Context, dir string) []diagnosis {
 	store, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{Until: ctx}))
 	switch {
@@ -226,7 +237,8 @@ func examineOpen(ctx context.Context, dir string) []diagnosis {
 	return found
 }
 
-// judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any.
+// judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any. All are bytes;
+// free is what an ordinary user may fill, store what the files of the directory have, 0 without one.
 func judgeRoom(free, total, store, segment int64) diagnosis {
 	d := diagnosis{Name: "room", State: stateOK, Found: fmt.Sprintf("%s free of %s", humanize.Size(free), humanize.Size(total))}
 	switch {
@@ -240,7 +252,8 @@ func judgeRoom(free, total, store, segment int64) diagnosis {
 	return d
 }
 
-// judgeFiles says whether so many open files are enough: a connection takes one, and a segment one or two.
+// judgeFiles says whether so many open files are enough: a connection takes one, and a segment one or two. A server with
+// too few does not fail: it lowers maxclients to what there is.
 func judgeFiles(limit uint64) diagnosis {
 	d := diagnosis{Name: "descriptors", State: stateOK, Found: fmt.Sprintf("%d open files allowed", limit)}
 	if limit < 4096 {
@@ -249,7 +262,8 @@ func judgeFiles(limit uint64) diagnosis {
 	return d
 }
 
-// judgeFileSystem says what to think of a file system by its name.
+// judgeFileSystem says what to think of a file system by its name, as fileSystemName has it. One that is not known is not
+// warned of.
 func judgeFileSystem(name string) diagnosis {
 	d := diagnosis{Name: "file system", State: stateOK, Found: name}
 	switch name {
@@ -261,7 +275,8 @@ func judgeFileSystem(name string) diagnosis {
 	return d
 }
 
-// bytesIn is how many bytes the files in a directory have.
+// bytesIn is how many bytes the files in a directory have, by their lengths: a reserve or zeros at the end of a log count.
+// What cannot be read counts as nothing.
 func bytesIn(dir string) (n int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

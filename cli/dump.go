@@ -25,7 +25,9 @@ import (
 )
 
 // The records of one file, for who wants to see what is really there. The store is not opened: the file may be the only
-// one that is left.
+// one that is left. Package bitcask/dump reads segments, hints, the INDEX and the manifest; the TTL file is package ttl's
+// and so it is read here. Damage is a line like the others and the walk goes on after it where it can; the status says in
+// the end that there was some.
 
 // dumpCommand describes stave dump.
 func dumpCommand(t *terminal.Streams) *cli.Command {
@@ -47,7 +49,9 @@ func dumpCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A dumpLine is a line of --json.
+// A dumpLine is a line of --json. Key, Element and Value are nil where the item has none, which is not the same as empty:
+// an empty value is "". Offset and Bytes are of the file; Length is that of the whole value, of which Value may be the
+// beginning.
 type dumpLine struct {
 	Offset   int64   `json:"offset"`
 	Bytes    int64   `json:"bytes"`
@@ -62,7 +66,8 @@ type dumpLine struct {
 	Text     string  `json:"text,omitempty"`
 }
 
-// runDump prints a file. Lines that are no longer wanted end it, as with head.
+// runDump prints a file. Lines that are no longer wanted end it, as with head. Which kind of file it is is known by its
+// header, but for the TTL file, which is known by its name.
 func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -99,7 +104,9 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	return nil
 }
 
-// dumpText is the line of an item.
+// dumpText is the line of an item: offset, length, kind, and then only what the item has. Names and values are quoted as in
+// the shell, and the whole line is made safe for a terminal, for texts may quote bytes of a damaged file. values is how
+// many bytes of a value are shown.
 func dumpText(i dump.Item, values int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10d %8d  %-9s", i.Offset, i.Bytes, i.What)
@@ -130,6 +137,8 @@ func dumpText(i dump.Item, values int) string {
 	return string(terminal.Safe([]byte(b.String())))
 }
 
+// dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot be
+// told from a text that looks so. A value may be cut within a character, and is then quoted too.
 func dumpJSON(i dump.Item, values int) dumpLine {
 	text := func(b []byte) *string {
 		if b == nil {
@@ -151,7 +160,9 @@ func dumpJSON(i dump.Item, values int) dumpLine {
 	return line
 }
 
-// dumpTTL shows a TTL file. Package ttl verifies all of it before it shows anything.
+// dumpTTL shows a TTL file. Package ttl verifies all of it before it shows anything. The file names the store that it
+// belongs to, which ttl.Read compares with the one that it is asked for: here that is the file's own, bytes 12 to 27 of
+// the header. The mark of the log in the header is what the deadlines are up to.
 func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error {
 	head := make([]byte, 28)
 	f, err := os.Open(file)

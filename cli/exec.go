@@ -42,7 +42,8 @@ func execFlags() []cli.Flag {
 	}, modeFlags()...)
 }
 
-// readsOnly says whether a command, with its arguments, only reads what is stored.
+// readsOnly says whether a command, with its arguments, only reads what is stored: then the store is opened without its
+// lock, alongside a server. A wrong no costs that; a wrong yes would be an error of the command, and never a write.
 func readsOnly(args [][]byte) bool {
 	if len(args) == 0 {
 		return false
@@ -58,6 +59,9 @@ func readsOnly(args [][]byte) bool {
 // The standard input is read whole for -x, before the store is opened: a slow pipe does not hold
 // the store's lock. The output is buffered, and its error counts, as that of a command does: a full
 // disk after a redirection is not a success.
+//
+// All options are judged before anything is opened. Then come, in this order, what needs no store, a
+// try in memory of a command whose store is not there yet, and the store.
 func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	o, err := readStoreOptions(t, c)
 	if err != nil {
@@ -123,7 +127,8 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	return s.runRepeatedly(ctx, args, c.Int("repeat"), time.Duration(c.Float64("interval")*float64(time.Second)))
 }
 
-// runRepeatedly runs one command n times, -1 until it is interrupted, with a pause in between.
+// runRepeatedly runs one command n times, -1 until it is interrupted, with a pause in between. The first error reply ends
+// it. The output is flushed after each time.
 func (s *session) runRepeatedly(ctx context.Context, args [][]byte, n int, pause time.Duration) error {
 	for {
 		if err := s.runBuffered(ctx, args); err != nil {
@@ -160,7 +165,8 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 
 // withoutNewStore runs a command that would make a store, in memory: one that is refused, or has nothing to store,
 // makes none. A command that is to store something is not done by that, whatever its reply, nor is one that is to run
-// several times and was not refused.
+// several times and was not refused. done means that all there is to do has been done, and err is the command's; otherwise
+// the command is to be run again in a store that is made for it.
 func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, args [][]byte, repeat int) (done bool, err error) {
 	if holds, err := holdsStore(o.dir); holds || err != nil {
 		return false, err
@@ -185,10 +191,11 @@ func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, a
 	return true, failed(exitCommand, errors.Join(refused, err))
 }
 
-// maxInterval is the longest pause between two times that a command runs.
+// maxInterval is the longest pause between two times that a command runs, in seconds: eleven days.
 const maxInterval = 1e6
 
-// runBuffered runs one command and prints its reply.
+// runBuffered runs one command and prints its reply. An interrupt has precedence over an error: the error is most often
+// what came of it.
 func (s *session) runBuffered(ctx context.Context, args [][]byte) error {
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	err := s.runCommand(ctx, out, args)

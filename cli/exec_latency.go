@@ -11,12 +11,16 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 )
 
-// How long a server takes to answer, as its clients feel it: PING on one connection, with a pause after each.
+// How long a server takes to answer, as its clients feel it: PING on one connection, with a pause after each. A time is
+// that of the round trip, with the network and this process in it; what the server itself measures is in LATENCY. A
+// server that stands still for longer than the interval is one long sample, and not the many that would have waited.
 
 // pingPause is the time between a reply and the next PING.
 const pingPause = 10 * time.Millisecond
 
-// runLatency prints a line for each interval, -r of them or until it is interrupted.
+// runLatency prints a line for each interval, -r of them or until it is interrupted. An interval is a second, or what -i
+// says, and has one sample at least. The 99th percentile of n samples is the one at 0.99 (n-1), rounded down, in their
+// order: with few samples it is not the largest.
 func runLatency(ctx context.Context, s *session, c *cli.Context) error {
 	interval := time.Second
 	if c.IsSet("interval") {

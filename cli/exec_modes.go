@@ -13,7 +13,8 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// What exec does in place of one command: the modes of redis-cli, under their names there.
+// What exec does in place of one command: the modes of redis-cli, under their names there. A name of redis-cli's that there
+// is no mode for is known too, as an option that is not in the help: whoever tries it is told what there is instead.
 
 // An execMode is such a mode.
 type execMode struct {
@@ -22,6 +23,7 @@ type execMode struct {
 	instead     string // of a mode that there is not: why, and what there is
 }
 
+// execModes are all of them. The order is that of the help.
 var execModes = []execMode{
 	{name: "pipe", usage: "run many commands from the standard input, as lines or as clients send them, without printing replies",
 		run: func(ctx context.Context, s *session, c *cli.Context) error {
@@ -46,7 +48,8 @@ func modeFlags() (flags []cli.Flag) {
 		&cli.StringFlag{Name: "type", Usage: "with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream"})
 }
 
-// chosenMode is the mode that the options ask for, nil for a command or a script.
+// chosenMode is the mode that the options ask for, nil for a command or a script. Options that the mode does not use are
+// errors, here and not where they would be ignored.
 func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 	for i := range execModes {
 		m := &execModes[i]
@@ -80,7 +83,8 @@ func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 	return chosen, nil
 }
 
-// runMode opens what a mode works on, and runs it. All but --pipe only read.
+// runMode opens what a mode works on, and runs it. All but --pipe only read, so they run alongside a server and make no
+// store. A mode returns an exitError where it has decided on a status; any other error is judged by statusOf.
 func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -101,7 +105,9 @@ func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (
 }
 
 // many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store
-// one after another, until reply returns false.
+// one after another, until reply returns false. What reply returns is ignored for a server, which has all commands by then
+// and executes them: replies that come after a false must be taken, too. After a failure in the middle no further reply
+// can be assigned to a command, so the connection is closed.
 func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i int, r resp.Reply) bool) error {
 	r, isRemote := s.backend.(*remote.Conn)
 	if !isRemote {
@@ -131,7 +137,7 @@ func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i in
 	return err
 }
 
-// words makes a command of strings.
+// words makes a command of strings, as Do takes it.
 func words(args ...string) [][]byte {
 	list := make([][]byte, len(args))
 	for i, arg := range args {
@@ -140,7 +146,8 @@ func words(args ...string) [][]byte {
 	return list
 }
 
-// insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag.
+// insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag. An
+// argument must be the tag as a whole. As in redis-cli the input is taken as it is, with the line end that echo writes.
 func insertInput(args [][]byte, tag string, data []byte) ([][]byte, error) {
 	if tag == "" {
 		return append(args, data), nil
@@ -157,7 +164,8 @@ func insertInput(args [][]byte, tag string, data []byte) ([][]byte, error) {
 	return args, nil
 }
 
-// isNoReply says why a command cannot be one of many: it has not one reply.
+// isNoReply says why a command cannot be one of many: it has not one reply. Replies are assigned to commands by their
+// order, so one too few or too many would make all that follow wrong.
 func isNoReply(args [][]byte) error {
 	name := strings.ToUpper(string(args[0]))
 	switch {

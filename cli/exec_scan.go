@@ -22,7 +22,8 @@ import (
 const scanCount = 1000
 
 // eachPage calls visit with the names of the keys that the options ask for, a page at a time. A key may come more than
-// once, as SCAN has it.
+// once, as SCAN has it. A page may be empty. An error of visit ends the scan. The whole takes O(keys of the namespace),
+// also with a pattern or a type, which the server applies to what it has found.
 func (s *session) eachPage(ctx context.Context, c *cli.Context, visit func(keys []resp.Reply) error) error {
 	cursor := "0"
 	for {
@@ -49,7 +50,8 @@ func (s *session) eachPage(ctx context.Context, c *cli.Context, visit func(keys 
 	}
 }
 
-// runScan lists names of keys, each as the reply to a command would be printed.
+// runScan lists names of keys, each as the reply to a command would be printed. They are printed as they are found, in no
+// order, so a scan of any size takes no memory.
 func runScan(ctx context.Context, s *session, c *cli.Context) error {
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	err := s.eachPage(ctx, c, func(keys []resp.Reply) error {
@@ -72,13 +74,13 @@ type typeReport struct {
 	largest         keyReport // the one with the most bytes
 }
 
-// A keyReport is one key.
+// A keyReport is one key. Its length is in the unit of peekCommands, bytes for a string; its bytes are MEMORY USAGE's.
 type keyReport struct {
 	key, typ        string
 	elements, bytes int64
 }
 
-// A keysReport is what --bigkeys and the others find.
+// A keysReport is what --bigkeys and the others find. It keeps a few keys for each type, whatever the store has.
 type keysReport struct {
 	counted  bool // elements
 	measured bool // bytes
@@ -89,7 +91,9 @@ type keysReport struct {
 // maxLargest is how many keys --keystats lists.
 const maxLargest = 10
 
-// runBigkeys looks at all keys, and prints a row for each type.
+// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed as
+// a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which a
+// pattern does not reach.
 func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	stats := c.Bool("keystats")
 	report := &keysReport{counted: stats || c.Bool("bigkeys"), measured: stats || c.Bool("memkeys"), types: map[string]*typeReport{}}
@@ -121,8 +125,9 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	return err
 }
 
-// reportPage asks for the types of keys, and then for how long or large they are. A key that has gone meanwhile is left
-// out.
+// reportPage asks for the types of keys, and then for how long or large they are: two round trips a page. A key that has
+// gone, or become another type, meanwhile is left out. Strings and streams may be empty, and count; of other types an
+// empty one does not exist. The first other error ends the report: a server that refuses MEMORY refuses it for every key.
 func (s *session) reportPage(ctx context.Context, report *keysReport, keys []resp.Reply) error {
 	found := make([]keyReport, len(keys))
 	commands := make([][][]byte, len(keys))
@@ -168,7 +173,8 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 // wrongType is the error of a command for keys of another type.
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// add counts a key.
+// add counts a key. Of keys that are equally long or large the first by name is shown, so that a report does not depend on
+// the order of the scan.
 func (report *keysReport) add(f keyReport) {
 	of := report.types[f.typ]
 	if of == nil {
@@ -191,7 +197,8 @@ func (report *keysReport) add(f keyReport) {
 	}
 }
 
-// perType is a row for each type, in the order of their names.
+// perType is a row for each type, in the order of their names, as a reply: so it has all forms that replies have. The
+// average is rounded down.
 func (report *keysReport) perType() resp.Reply {
 	names := make([]string, 0, len(report.types))
 	for name := range report.types {

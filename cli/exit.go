@@ -46,12 +46,14 @@ func failed(status int, err error) error {
 	return &exitError{status: status, err: err}
 }
 
-// usagef is an error in how the program was called.
+// usagef is an error in how the program was called. It is for what a person can put right without looking at a store, and
+// nothing has been opened or changed when it is returned.
 func usagef(format string, args ...any) error {
 	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// notCanceled is what is joined in err and does not come of an interrupt.
+// notCanceled is what is joined in err and does not come of an interrupt: nil if nothing else went wrong. An error that
+// wraps a cancellation is one, whatever text it has put around it.
 func notCanceled(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
@@ -67,7 +69,8 @@ func notCanceled(err error) error {
 	return rest
 }
 
-// report prints the result of a command, as JSON or as a sentence.
+// report prints the result of a command, as JSON or as a sentence. Quiet silences the sentence and not JSON, which a
+// program has asked for. An output that cannot be written is a failure of the command, though its work is done.
 func report(w io.Writer, asJSON, quiet bool, result any, sentence string) (err error) {
 	switch {
 	case asJSON:

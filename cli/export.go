@@ -41,7 +41,8 @@ func exportCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// checkExportFlags takes the directory, and refuses options that contradict each other.
+// checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the store
+// is opened, since an option that is ignored would be a surprise found in the file.
 func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	if err := takeDir(c, c.NArg()); err != nil {
 		return err
@@ -74,7 +75,8 @@ const (
 )
 
 // runExport writes to the standard output, which a reader may close early: that error is
-// the export's. The bar counts keys, whose number is known; bytes are only shown.
+// the export's. The bar counts keys, whose number is known; bytes are only shown. With a pattern
+// the bar ends early, for the keys that it leaves out are not counted.
 func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -118,7 +120,8 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitPartial, leftOut(r))
 }
 
-// leftOut says what an export has left out.
+// leftOut says what an export has left out, nil if it is complete: the rest has been written, so the status is that of a
+// part and not of a failure.
 func leftOut(r redisfile.ExportResult) error {
 	list := []error{r.Broken}
 	if r.FieldDeadlines > 0 {

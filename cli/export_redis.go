@@ -13,7 +13,15 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// runRedisExport brings keys to a running Redis: those of the namespaces, or all if there are none.
+// A key goes over as RESTORE REPLACE has it, with its deadline, in pipelines; what the Redis has besides stays. So an
+// export that was broken off can be repeated, and one that is repeated after the store has changed leaves keys there that
+// the store no longer has. Package transfer does it.
+
+// runRedisExport brings keys to a running Redis: those of the namespaces, or all if there are none. Each goes to the
+// database of its namespace's number, unless the URL names one: then there must be one namespace to bring. Libraries of
+// functions go along only with all of a store, since they belong to no namespace and no pattern matches them.
+//
+// With --keep-going keys that the Redis refuses are named and skipped, and the status is 5.
 func runRedisExport(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, namespaces []int) error {
 	conn, database, err := openRemote(ctx, c.String("to"))
 	if err != nil {

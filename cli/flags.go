@@ -21,6 +21,9 @@ import (
 // parser does not: it moves them to the front. The arguments of exec are the exception, because
 // they are the store's, not ours: "stave exec ZADD board -1 ada". A "--" ends the options, as
 // everywhere. Whether an option takes a value is read from the command's own list of options.
+//
+// The result has a "--" between options and arguments, so an argument that begins with a dash stays one. An option that is
+// not known goes to the front alone, for the parser to complain of. args are not changed.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) < 3 {
 		return args
@@ -72,7 +75,8 @@ func takesValue(command *cli.Command, arg string) bool {
 	return false
 }
 
-// storeOptions say which store to use, and how to print its replies.
+// storeOptions say which store to use, and how to print its replies. Either addr or dir is used: a server if addr is set.
+// readOnly and what follows, but for format, come of what the command is about to do.
 type storeOptions struct {
 	dir      string
 	addr     string
@@ -137,12 +141,14 @@ func hostFlags() []cli.Flag {
 	}
 }
 
-// dirFlag is how commands name the store they open.
+// dirFlag is how commands name the store they open. Tools take the directory as an argument too: see takeDir. The
+// default is not the option's but chosenDir's, after the environment.
 func dirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, DefaultText: "$STAVE_DIR or " + defaultDir, Usage: "open the store in directory `DIR`"}
 }
 
-// chosenDir is the directory that dirFlag names, or the default. The option wins over the variable.
+// chosenDir is the directory that dirFlag names, or the default. The option wins over the variable; an empty one of either
+// counts as not given.
 func chosenDir(c *cli.Context) string {
 	return cmp.Or(c.String("dir"), os.Getenv("STAVE_DIR"), defaultDir)
 }
@@ -182,10 +188,13 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	return o, err
 }
 
-// serverPassword is from the environment: what a command line has is seen by every user of the machine.
+// serverPassword is from the environment: what a command line has is seen by every user of the machine. Stave's own
+// variable wins over redis-cli's.
 func serverPassword() string { return cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")) }
 
-// takeTarget takes the server that --url, or --host and --port name, or what --connection does.
+// takeTarget takes the server that --url, or --host and --port name, or what --connection does. Two of these are an error,
+// and so is one of them with --addr or --dir: which would win could only be guessed. The default of --host, where there is
+// that option, gives way to all of them.
 func (o *storeOptions) takeTarget(c *cli.Context) error {
 	if socket := c.String("socket"); socket != "" {
 		o.addr = absolute(socket)
@@ -219,7 +228,7 @@ func (o *storeOptions) takeTarget(c *cli.Context) error {
 }
 
 // takeURL takes the server, the user, the password, TLS and the database from a URL. What it does not say is as without
-// it.
+// it. A password in the URL wins over the environment's; --db wins over the URL's database.
 func (o *storeOptions) takeURL(c *cli.Context, target string) error {
 	r, database, err := remote.ParseURL(target, serverPassword())
 	if err != nil {
@@ -232,7 +241,8 @@ func (o *storeOptions) takeURL(c *cli.Context, target string) error {
 	return nil
 }
 
-// chosenFormat is the form of replies that the options name, or the one that suits the output.
+// chosenFormat is the form of replies that the options name, or the one that suits the output: typed on a terminal and raw
+// elsewhere, as redis-cli has it.
 func chosenFormat(t *terminal.Streams, c *cli.Context) (terminal.Format, error) {
 	f, chosen := terminal.DefaultFormat(t), 0
 	if name := c.String("output"); name != "" {
@@ -270,7 +280,8 @@ func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
 	}
 }
 
-// takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error.
+// takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error. Afterwards chosenDir
+// has the directory, however it was named.
 func takeDir(c *cli.Context, n int) error {
 	switch {
 	case n > 1:
@@ -285,7 +296,9 @@ func takeDir(c *cli.Context, n int) error {
 	return c.Set("dir", c.Args().First())
 }
 
-// usageError words an error of the command line's parser, which names options with one dash.
+// usageError words an error of the command line's parser, which names options with one dash. The texts that it looks for
+// are those of package flag; one that it does not know is passed on as it is. An option is suggested only if it begins
+// with the same letter, for the library always finds one.
 func usageError(flags []cli.Flag, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {

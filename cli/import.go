@@ -19,6 +19,12 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// An import of files: package fileimport recognises the format and does it; here are the options, the opening of files and
+// the report. import_redis.go is the import from a running server.
+//
+// The store is made if it is not there. Unless --sync says otherwise it is synced once, when it is closed: until then a
+// power cut may take all of the import, which can be repeated.
+
 // importCommand describes stave import. Its help is also the description of the lines, for authors
 // of such files.
 func importCommand(t *terminal.Streams) *cli.Command {
@@ -65,7 +71,8 @@ func csvFlags() []cli.Flag {
 }
 
 // runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt
-// name makes no store.
+// name makes no store. The store is closed before the result is reported: what does not get to the disk was not imported.
+// The time that is reported has the closing in it.
 func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -104,7 +111,8 @@ func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error
 	return reportImport(t, c, in.Name, result)
 }
 
-// importError gives an error of an import its status.
+// importError gives an error of an import its status. That an option does not fit the file, such as a column that there is
+// not, is found out by package fileimport, and is an error of usage all the same.
 func importError(err error) error {
 	if e, ok := errors.AsType[*fileimport.OptionError](err); ok {
 		return usagef("--%s: %w", e.Option, e.Err)
@@ -113,7 +121,7 @@ func importError(err error) error {
 }
 
 // tableOf reads the header of a table, and checks the options that say what the file is. The table is nil if the file
-// is none.
+// is none. CSV cannot be told from lines by its first bytes, so it is --key-template that says it.
 func tableOf(c *cli.Context, in *input) (*fileimport.Table, error) {
 	separator := []rune(strings.ReplaceAll(c.String("separator"), "tab", "\t"))
 	o := fileimport.TableOptions{Key: c.String("key-template"), Type: c.String("type"), Value: c.String("value"), Score: c.String("score")}
@@ -138,7 +146,8 @@ func tableOf(c *cli.Context, in *input) (*fileimport.Table, error) {
 	return table, importError(err)
 }
 
-// importOptions are those of one file, with its bar.
+// importOptions are those of one file, with its bar, which counts the bytes of the file; size is 0 where there is no end to
+// be known, as of a pipe.
 func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.Options, *terminal.Progress) {
 	bar := t.Progress(c.Bool("quiet"), "import", size)
 	return fileimport.Options{
@@ -155,6 +164,8 @@ type input struct {
 	closing func()
 }
 
+// openInput opens a file, or the standard input for "-", and recognises its format, which reads its beginning. The caller
+// must call closing. A read that waits, as of a pipe or a terminal, ends when ctx does.
 func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, error) {
 	file, size, err := terminal.OpenInput(t, name)
 	if err != nil {
@@ -172,7 +183,8 @@ func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, e
 	return in, nil
 }
 
-// importParts imports the files that a manifest lists.
+// importParts imports the files that a manifest lists, in the order in which Redis would load them. The first that fails
+// ends it; the sum is of what was imported until then.
 func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, manifest *input) (sum fileimport.Result, err error) {
 	names, err := manifest.Parts()
 	for _, name := range names {
@@ -184,6 +196,7 @@ func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store
 	return sum, err
 }
 
+// importPart imports one of them. An empty file of commands has no format to be recognised and is imported as nothing.
 func importPart(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, name string) (r fileimport.Result, err error) {
 	part, err := openInput(ctx, t, name)
 	if err != nil {
@@ -198,7 +211,9 @@ func importPart(ctx context.Context, t *terminal.Streams, c *cli.Context, store 
 	return part.Import(ctx, store, o)
 }
 
-// manifestIn returns the path of the manifest in a directory of an AOF, and any other path as it is.
+// manifestIn returns the path of the manifest in a directory of an AOF, and any other path as it is. Redis keeps one
+// manifest there; with several nobody but the operator knows which one counts, and the error is that of opening a
+// directory.
 func manifestIn(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return path
@@ -220,7 +235,8 @@ func librariesText(n int64) string {
 	return ", " + humanize.Count(n) + " libraries"
 }
 
-// reportImport prints the result, and is an error if something was skipped.
+// reportImport prints the result, and is an error if something was skipped: the status says so then, and what was skipped
+// has been named on the standard error.
 func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport.Result) error {
 	if err := report(t.Out, c.Bool("json"), c.Bool("quiet"), r, importedText(name, r)); err != nil {
 		return err

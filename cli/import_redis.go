@@ -15,6 +15,10 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
+// An import from a running Redis, or any server that knows SCAN and DUMP: package transfer does it, over one connection.
+// The keys are those of no single moment: one that is changed meanwhile has its old or its new value, one that is made
+// meanwhile may be missing. --verify tells what differs in the end.
+
 // redisFlags are the options about a running Redis that import has.
 func redisFlags() []cli.Flag {
 	return []cli.Flag{
@@ -26,7 +30,7 @@ func redisFlags() []cli.Flag {
 	}
 }
 
-// checkRedisFlags refuses options that have nothing to do with each other.
+// checkRedisFlags refuses options that have nothing to do with each other. It is asked with --from and without.
 func checkRedisFlags(c *cli.Context) error {
 	if c.String("from") == "" {
 		for _, name := range []string{"match", "rate", "state", "verify"} {
@@ -59,7 +63,8 @@ func openRemote(ctx context.Context, url string) (*remote.Conn, int, error) {
 	return conn, database, nil
 }
 
-// runRedisImport imports from a running Redis, or compares with it.
+// runRedisImport imports from a running Redis, or compares with it. The connection is made before the store, which a wrong
+// address must not make. To compare, the store is opened for reading only, so a server may have it open meanwhile.
 func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -109,11 +114,13 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	})
 }
 
+// transferOptions are those that import and export have in common. Rate is in keys a second, 0 for no limit.
 func transferOptions(t *terminal.Streams, c *cli.Context, progress func(keys, bytes int64)) transfer.Options {
 	return transfer.Options{Match: c.String("match"), Rate: c.Int("rate"), KeepGoing: c.Bool("keep-going"), Warn: t.Complain, Progress: progress}
 }
 
-// reportCompared prints the result of --verify, and is an error if there are differences.
+// reportCompared prints the result of --verify, and is an error if there are differences: status 5, as of an import that is
+// not complete. The keys that differ were named on the standard error. Quiet says nothing if none does.
 func reportCompared(t *terminal.Streams, c *cli.Context, r transfer.Result, took time.Duration) error {
 	figures := map[string]int64{"keys": r.Keys, "different": r.Different}
 	sentence := fmt.Sprintf("compared %s in %s: %d differ", humanize.Plural(r.Keys, "key"), humanize.Duration(took), r.Different)

@@ -14,7 +14,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// Stats has the figures that cost nothing; inspect looks at every key.
+// Stats has the figures that cost nothing; inspect looks at every key. Package inspect looks and draws. The store is opened
+// for reading only, as it is at this moment, so a server may write to it meanwhile.
 
 // inspectCommand describes stave inspect.
 func inspectCommand(t *terminal.Streams) *cli.Command {
@@ -39,7 +40,8 @@ func inspectCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// runInspect looks at a store and prints, or writes, what it found.
+// runInspect looks at a store and prints, or writes, what it found. Interrupted, it prints nothing: half of a report would
+// be wrong in every line.
 func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()

@@ -123,7 +123,8 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 	return err
 }
 
-// allHint says what --all would reclaim when the policy sees nothing to do.
+// allHint says what --all would reclaim when the policy sees nothing to do, in bytes that are dead by now; "" if there are
+// none.
 func allHint(plan mergePlan) string {
 	var dead int64
 	for _, s := range plan.Segments {

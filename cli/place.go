@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 )
 
+// The places of new stores: backup, restore and repair make one, and must not make it within the store that they read,
+// whose files they would then find among the others.
+
 // placeOutside returns where a new store is to be made: where out leads, if that is a symbolic link, so that it is
 // made, and renamed, on the disk that the link names. It is an error of the command line if that is within one of the
 // directories, which are to stay as they are.
@@ -27,7 +30,9 @@ func placeOutside(out string, dirs ...string) (string, error) {
 	return place, failed(exitCommand, err)
 }
 
-// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists.
+// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists: what is not
+// there yet is compared by its name below the last directory that is. It is a help against slips, not a defence: a link
+// may change after it was asked.
 func inside(path, dir string) bool {
 	real := func(p string) string {
 		p, rest := absolute(p), ""

@@ -47,6 +47,10 @@ func repairCommand(t *terminal.Streams) *cli.Command {
 // runRepair copies the intact records. The status says whether that is all: 4 also where there was
 // no manifest, since then any number of segments may be missing. The directory is checked here only
 // for the words of the error.
+//
+// The new store is made under a partial name and gets the one that was asked for when all of it is on
+// disk: a directory of that name is whole, whenever the process ends. What is left of a repair that
+// failed is kept, and named, where it may be of use; where nothing could be read it is removed.
 func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -97,7 +101,8 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 }
 
 // maybeNew fails unless a directory may be made, under a partial name at first: what is not whole never has the name
-// that was asked for.
+// that was asked for. An empty directory of that name is no obstacle. The remains of another attempt are, for it may be
+// under way.
 func maybeNew(dir, partial string) error {
 	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
 		return fmt.Errorf("%s: %w", dir, bitcask.ErrNotEmpty)
@@ -112,7 +117,8 @@ func maybeNew(dir, partial string) error {
 	return nil
 }
 
-// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails.
+// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails. The
+// directory above is synced last: without that the name might not survive a power cut, though the files would.
 func publish(partial, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was empty
 		return err

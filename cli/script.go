@@ -73,7 +73,9 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 }
 
 // runLine runs one line and prints its replies. An error reply comes back as
-// an error and is not printed: it belongs on the other stream.
+// an error and is not printed: it belongs on the other stream. A line is split
+// as redis-cli splits it, quotes and escapes included; a count before the
+// command is the interactive shell's alone.
 func (s *session) runLine(ctx context.Context, out io.Writer, line []byte) error {
 	args, err := terminal.SplitLine(line)
 	if err != nil || len(args) == 0 {

@@ -66,6 +66,10 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // any more; an error of that is an error of the server, for it means that something may not be on
 // disk. The ready line is printed after the socket is open, and before the first client is served.
 // The end by a signal is success, whatever error the closed socket gives.
+//
+// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got wrong
+// is told before anything is opened, and a client never gets a connection that no store is behind. The log is closed after
+// the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {
@@ -134,7 +138,8 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// openServed opens the store that is to be served, and says what becomes of what is written.
+// openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must be
+// there already: its writer makes it.
 func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Options, follow bool) (store *db.Store, durability string, err error) {
 	if follow {
 		o.ReadOnly, o.Follow = true, true
@@ -187,7 +192,8 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	return err
 }
 
-// certificates are the files that hold them, and the key.
+// certificates are the files that hold them, and the key. A change of one is a reason to reload: programs that renew
+// certificates replace the files and say nothing.
 func certificates(config *server.Config) (files []string) {
 	for _, name := range []string{"tls-cert-file", "tls-key-file", "tls-ca-cert-file"} {
 		if file := config.Get(name); file != "" {
@@ -197,7 +203,8 @@ func certificates(config *server.Config) (files []string) {
 	return files
 }
 
-// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server.
+// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server. Signals that come
+// while one reload runs are one more reload. On systems without SIGHUP it waits for nothing.
 func reloadOnHangup(ctx context.Context, v *server.Server, logger *slog.Logger) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

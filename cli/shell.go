@@ -8,7 +8,8 @@ import (
 
 // The command itself; the conversation is in shell_loop.go.
 
-// shellOptions are the options of the shell.
+// shellOptions are the options of the shell. keepGoing is for a script on the standard input; a person's shell goes on
+// after errors anyway. quiet leaves the greeting out.
 type shellOptions struct {
 	storeOptions
 	keepGoing bool
@@ -50,6 +51,8 @@ func shellCommand(t *terminal.Streams) *cli.Command {
 
 // runShell talks to a person if there is one, and runs a script otherwise. Both streams must be
 // terminals to be interactive: with the output redirected a prompt would end up in the file.
+// A script makes its store late, by its first command that is not refused; a person's shell makes
+// and locks it at once, so that the prompt does not promise what cannot be had.
 func runShell(t *terminal.Streams, o shellOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()

@@ -88,7 +88,9 @@ func typeOfKeys(c *command.Command) string {
 }
 
 // completeElement lists the fields of a hash, or the members of a set or sorted set, that begin with the last word,
-// where the command takes one and the key before it is there.
+// where the command takes one and the key before it is there. It asks for one page of a scan and takes what that finds:
+// of a large collection that may be nothing, though there are matches. The key is taken to be the first argument, as it
+// is for these commands. A reply of another form, or an error such as WRONGTYPE, offers nothing.
 func (s *session) completeElement(c *command.Command, line string, words []string) (found []candidate) {
 	scan, step, group := "", 2, "members"
 	switch c.Group {
@@ -273,7 +275,8 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply is not printed.
+// query runs one command whose reply is not printed. An error reply is an error. Of several replies the last is returned.
+// It does not go through track, so it must not be a command that changes the session.
 func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {
@@ -305,7 +308,7 @@ func quoteWord(word []byte) string {
 	return string(resp.AppendQuoted(nil, word))
 }
 
-// globLiteral makes a glob pattern that matches s and nothing else.
+// globLiteral makes a glob pattern that matches s and nothing else, in the glob of Redis.
 func globLiteral(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }

@@ -43,7 +43,7 @@ type fullEditor struct {
 
 // newFullEditor must only be called when standard input and output are terminals: readline sends
 // escape sequences to whatever they are. A line with an open quote continues on the next one. The
-// history is ours (shell_history.go), because the library's would keep passwords.
+// history is ours (package history), because the library's would keep passwords.
 func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
@@ -100,7 +100,8 @@ func (e *fullEditor) readLine() (string, error) {
 	return line, nil
 }
 
-// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name.
+// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name. It may ask the store,
+// with bounds that shell_complete.go has.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
@@ -112,7 +113,8 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	return readline.CompleteRaw(found).NoSort()
 }
 
-// hint is shown below the line while it is typed.
+// hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at the
+// store. What is after the cursor does not count.
 func (e *fullEditor) hint(line []rune, cursor int) []rune {
 	if e.s.noHints || e.s.question != "" {
 		return nil

@@ -12,7 +12,8 @@ import (
 //go:embed examples.txt
 var examplesText string
 
-// examples returns the lines of the example of each command, by its name in capitals.
+// examples returns the lines of the example of each command, by its name in capitals. Several commands may have one
+// example. The file is taken apart at the first HELP, for most runs of the program need none of it.
 var examples = sync.OnceValue(func() map[string][]string {
 	byName := map[string][]string{}
 	for block := range strings.SplitSeq(strings.TrimSuffix(examplesText, "\n"), "\n\n") {

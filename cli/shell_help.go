@@ -45,7 +45,7 @@ func (s *session) help(args [][]byte) (text string, ok bool, err error) {
 }
 
 // lookupCommand finds a command, or a subcommand by both words. Words are separated by any number
-// of blanks.
+// of blanks, and may be in any case. It is the table of this program: ok says nothing about a server.
 func lookupCommand(name string) (*command.Command, bool) {
 	c := server.Lookup(strings.Join(strings.Fields(name), "|"))
 	return c, c != nil
@@ -68,7 +68,8 @@ func title(c *command.Command) string {
 	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
 }
 
-// commandHelp describes one command and names its subcommands. Empty facts have no line.
+// commandHelp describes one command and names its subcommands. Empty facts have no line. The example is that of the
+// container, for a subcommand as well: its session shows several of them.
 func commandHelp(c *command.Command, bold bool) string {
 	var b strings.Builder
 	writeUsage(&b, c, bold)

@@ -40,7 +40,7 @@ func hint(line string) string {
 	return strings.TrimSpace(title(c) + " " + ellipsis(len(typed)) + command.Notation(c.Remaining(typed)))
 }
 
-// ellipsis counts as the arguments that have been typed.
+// ellipsis stands for the arguments that have been typed, however many.
 func ellipsis(typed int) string {
 	if typed == 0 {
 		return ""
@@ -48,7 +48,7 @@ func ellipsis(typed int) string {
 	return ".. "
 }
 
-// subcommandHint lists the subcommands.
+// subcommandHint lists the subcommands, as one argument of which one must be chosen.
 func subcommandHint(c *command.Command) string {
 	var names []string
 	for _, sub := range c.Subcommands {

@@ -18,7 +18,8 @@ import (
 // What the interactive shell does around commands: it asks before those that remove everything, sends replies to other
 // programs, and shows a key at a glance.
 
-// destroys says what a command would do that nobody wants by mistake; "" for most.
+// destroys says what a command would do that nobody wants by mistake; "" for most. It judges by the name alone: the effect
+// on an empty store is asked about too. DEL with many keys is not among these; what a person has typed out is meant.
 func destroys(args [][]byte) string {
 	word := func(i int) string {
 		if i < len(args) {
@@ -47,8 +48,9 @@ func destroys(args [][]byte) string {
 	return ""
 }
 
-// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked. What it does is
-// no part of the prompt, which must be narrower than the screen.
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked: a script that waits
+// for an answer would wait for good. Within MULTI nothing happens yet, and EXEC is not asked about. Anything but yes is no,
+// the end of the input included. What it does is no part of the prompt, which must be narrower than the screen.
 func (s *session) confirmed(args [][]byte) bool {
 	what := destroys(args)
 	if what == "" || s.editor == nil || s.inMulti {
@@ -62,7 +64,7 @@ func (s *session) confirmed(args [][]byte) bool {
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// systemCommand is a command line for the system's shell.
+// systemCommand is a command line for the system's shell. It is killed when ctx ends.
 func systemCommand(ctx context.Context, line string) *exec.Cmd {
 	if runtime.GOOS == "windows" {
 		return exec.CommandContext(ctx, "cmd", "/C", line)
@@ -71,7 +73,8 @@ func systemCommand(ctx context.Context, line string) *exec.Cmd {
 }
 
 // pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns
-// is called. That waits for the program, which may end before it has read everything.
+// is called. That waits for the program, which may end before it has read everything. A program that cannot be started is
+// reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
 func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	program := systemCommand(ctx, command)
 	program.Stdout, program.Stderr = s.Out, s.Err
@@ -98,7 +101,7 @@ func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	}
 }
 
-// peeks reports whether a line is PEEK key, which no server knows.
+// peeks reports whether a line is PEEK key, which no server knows. With other arguments it is sent, for the server's error.
 func peeks(args [][]byte) (key string, ok bool) {
 	if len(args) != 2 || !strings.EqualFold(string(args[0]), "peek") {
 		return "", false
@@ -112,7 +115,8 @@ const (
 	peekBytes    = 200
 )
 
-// The commands that PEEK sends for a type, the key at the place of "".
+// peekCommands are what PEEK sends for a type, the key at the place of "". Each takes about as long as what it shows is
+// long, whatever the key holds. The reports of exec use the units and the lengths.
 var peekCommands = map[string]struct {
 	unit          string
 	length, begin []string
@@ -173,7 +177,7 @@ func (s *session) peek(ctx context.Context, key string) {
 	fmt.Fprintln(s.Out)
 	shown, pairs := begin, 1
 	if len(begin.Items) == 2 && (typ.String() == "hash" || typ.String() == "set") {
-		shown = begin.Items[1] // behind the cursor
+		shown = begin.Items[1] // after the cursor
 	}
 	if typ.String() == "hash" || typ.String() == "zset" {
 		pairs = 2

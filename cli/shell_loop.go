@@ -37,7 +37,8 @@ type lineEditor interface {
 // errInterrupted means that the line was dropped by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
-// interact is the conversation. A shell without a history file works all the same.
+// interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends it
+// with a status: that is 0 however many errors were shown, unless the terminal fails.
 func (s *session) interact(o shellOptions) error {
 	history := history.Load(history.Path())
 	s.pager = defaultPager()
@@ -70,6 +71,11 @@ func (s *session) interact(o shellOptions) error {
 
 // runTyped runs a typed line and prints the result. The repetitions stop at an interrupt, at a lost
 // connection and at QUIT, and not at an error reply.
+//
+// The order decides what a line means: a pipe is split off first, for it is no word of the command; the
+// shell's own words come before the store's, and not with a pipe; then a count, :watch and PEEK. A
+// question comes last, when it is known what would be done, and before the program of the pipe is
+// started.
 func (s *session) runTyped(line []byte) {
 	line, pipe := terminal.SplitPipe(line)
 	args, err := terminal.SplitLine(line)
@@ -161,7 +167,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 }
 
 // listens reports commands that send replies until interrupted. A subscription without a channel is
-// an error of arity, and not a wait.
+// an error of arity, and not a wait. args has a name at least.
 func listens(args [][]byte) bool {
 	switch strings.ToLower(string(args[0])) {
 	case "subscribe", "psubscribe", "ssubscribe", "monitor":
@@ -194,7 +200,8 @@ func (s *session) runLocal(args [][]byte) bool {
 	return ok
 }
 
-// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager.
+// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager. What it does not
+// know is answered with all that it knows. The file of settings gives its lines here too.
 func (s *session) setPreference(args [][]byte) {
 	text := string(bytes.Join(args, []byte(" ")))
 	if f, ok := terminal.ParseFormat(text); ok {
@@ -223,7 +230,8 @@ func (s *session) setPreference(args [][]byte) {
 	}
 }
 
-// isLocal reports the words that runLocal knows.
+// isLocal reports the words that runLocal and runTyped know, for the colour of a line: what is neither local nor in the
+// table is red.
 func isLocal(word string) bool {
 	switch strings.ToLower(word) {
 	case "help", "?", "exit", "quit", "clear", ":set", ":watch", "peek":

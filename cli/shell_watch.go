@@ -19,7 +19,8 @@ import (
 // watchEvery is the time between two runs if none is given.
 const watchEvery = 2 * time.Second
 
-// watchInterval reads the seconds that may stand before the command of :watch.
+// watchInterval reads the seconds that may stand before the command of :watch. ok is false for what is no number, or one
+// out of bounds: 50 ms at least, so that a slip does not load a server. It is then taken for the command.
 func watchInterval(word string) (every time.Duration, ok bool) {
 	seconds, err := strconv.ParseFloat(word, 64)
 	if err != nil || !(seconds >= 0.05 && seconds <= maxInterval) {
@@ -28,7 +29,8 @@ func watchInterval(word string) (every time.Duration, ok bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-// afterPrefix leaves out of the words of a line what stands before the command: a count, or :watch and its seconds.
+// afterPrefix leaves out of the words of a line what stands before the command: a count, or :watch and its seconds. At
+// least one word is left, so a number alone is a command, as it is for runTyped.
 func afterPrefix[W string | []byte](words []W) []W {
 	if len(words) < 2 {
 		return words
@@ -45,7 +47,10 @@ func afterPrefix[W string | []byte](words []W) []W {
 	return words
 }
 
-// watchCommand is :watch [SECONDS] COMMAND. What removes everything, or never ends, is not watched.
+// watchCommand is :watch [SECONDS] COMMAND. What removes everything, or never ends, is not watched, and nothing is within
+// MULTI, where the replies would say QUEUED. An error reply is a picture like any other and does not end it. A lost
+// connection does, and so does a command that ends the session. What does not fit the screen is cut off, so that the
+// picture stays in its place.
 func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	args, every := afterPrefix(words), watchEvery
 	if len(words) > 2 {
@@ -81,7 +86,8 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	}
 }
 
-// firstLines is what fits a screen of n lines; all of it if n is not the height of one.
+// firstLines is what fits a screen of n lines; all of it if n is not the height of one. Lines that the terminal would wrap
+// count once.
 func firstLines(text []byte, n int) []byte {
 	if n <= 0 {
 		return text

@@ -44,7 +44,9 @@ func statsCommand(t *terminal.Streams) *cli.Command {
 }
 
 // runStats prints the present figures of a store. JSON has the figures under the names that
-// db.Stats gives them, and more of them than the text.
+// db.Stats gives them, and more of them than the text. The figures of a store that a server has open
+// are those of its log as it was when it was opened here; what the server alone knows, such as
+// merges under way, is in INFO and stave top.
 func runStats(t *terminal.Streams, dir string, asJSON bool) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -60,7 +62,8 @@ func runStats(t *terminal.Streams, dir string, asJSON bool) (err error) {
 }
 
 // watchStats prints the figures of a store that it follows, count times or until it is interrupted. JSON has one object
-// a line.
+// a line. An error of following is shown with the figures, which are the last ones that could be had: with JSON it ends
+// the command instead, because an object has no place for it.
 func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duration, count int) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()

@@ -21,7 +21,8 @@ import (
 // How commands open a store. Commands that only read must not make one: a
 // misspelt path would be answered with an empty store instead of an error.
 
-// absolute makes a path absolute where that is possible.
+// absolute makes a path absolute where that is possible. It is not where the working directory has been removed; the
+// path is good enough then for messages.
 func absolute(dir string) string {
 	if path, err := filepath.Abs(dir); err == nil {
 		return path
@@ -33,7 +34,8 @@ func absolute(dir string) string {
 func storeName(dir string) string { return filepath.Base(absolute(dir)) }
 
 // openStore opens the store in dir for reading and writing, and makes it if it
-// is not there.
+// is not there. sync is the value of --sync. It merges in the background while
+// it is open, as a server does.
 func openStore(ctx context.Context, t *terminal.Streams, dir, sync string) (*db.Store, error) {
 	mode, err := syncMode(sync)
 	if err != nil {
@@ -42,7 +44,8 @@ func openStore(ctx context.Context, t *terminal.Streams, dir, sync string) (*db.
 	return openOrMake(ctx, t, dir, &db.Options{Sync: mode})
 }
 
-// storeFiles are files by which a directory is known to be a store's.
+// storeFiles are files by which a directory is known to be a store's, with segments, which holdsStore knows by their
+// suffix. Any of them will do: a store that lost its manifest is a store, whose opening says what is wrong.
 var storeFiles = []string{bitcask.ManifestFile, bitcask.LockFile, bitcask.TTLName, bitcask.IndexFile}
 
 // openOrMake opens the store in dir for writing, and makes it if the directory is not there, or has nothing
@@ -54,7 +57,8 @@ func openOrMake(ctx context.Context, t *terminal.Streams, dir string, o *db.Opti
 	return openTelling(ctx, t, dir, o)
 }
 
-// holdsStore reports whether there is a store in a directory. It is an error if there is none, and none may be made.
+// holdsStore reports whether there is a store in a directory. It is an error if there is none, and none may be made,
+// because files of others are there. Hidden files and lost+found do not count: a new disk and a home directory have such.
 func holdsStore(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,9 +120,10 @@ func mustBeStore(dir string) error {
 	return nil
 }
 
-// openTelling opens a store. What recovery has truncated on the way is said on the standard error.
-// Files that held nothing but zeros are not kept and not mentioned.
-// The opening, which reads the log, ends when ctx does.
+// openTelling opens a store. What recovery has truncated on the way is said on the standard error:
+// I7, nothing disappears silently. Files that held nothing but zeros are not kept and not mentioned.
+// The opening, which reads the log, ends when ctx does. Every command that opens a user's store comes
+// through here, but for doctor, which words errors in its own way.
 func openTelling(ctx context.Context, t *terminal.Streams, dir string, o *db.Options) (*db.Store, error) {
 	seam.Of(o).Until = ctx
 	store, err := db.Open(dir, o)
@@ -138,7 +143,8 @@ func openTelling(ctx context.Context, t *terminal.Streams, dir string, o *db.Opt
 }
 
 // closeInto closes what a command has opened, and adds the error to that of the command: what was
-// written to a store that does not close may not be on disk.
+// written to a store that does not close may not be on disk. It is deferred with the address of the
+// command's named result; the status of the first error stays.
 func closeInto(err *error, closing func() error) {
 	if closeErr := closing(); closeErr != nil {
 		*err = errors.Join(*err, failed(exitCommand, fmt.Errorf("close: %w", closeErr)))
@@ -156,7 +162,8 @@ func syncMode(name string) (db.SyncMode, error) {
 }
 
 // openError words why a store could not be opened: in one line, and with the
-// process that has it if one does.
+// process that has it if one does. Whatever the error, the text names the
+// directory once. The error stays in the chain, so isDamage sees it.
 func openError(dir string, err error) error {
 	if err == nil {
 		return nil

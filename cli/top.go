@@ -19,7 +19,8 @@ import (
 )
 
 // A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower.
-// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments.
+// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments. Fields that
+// a server does not have count as 0 or are left out; nothing of it is an error.
 
 // topCommand describes stave top.
 func topCommand(t *terminal.Streams) *cli.Command {
@@ -45,7 +46,8 @@ func topCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// runTop asks and draws until it is interrupted, or has drawn count times.
+// runTop asks and draws until it is interrupted, or has drawn count times. The first answer is only kept, so the first
+// picture comes after one interval. A connection that is lost ends it.
 func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -68,13 +70,14 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 	})
 }
 
-// A topSample is what INFO said at one moment.
+// A topSample is what INFO said at one moment, which is when the reply was here. info is nil before the first.
 type topSample struct {
 	at   time.Time
 	info map[string]string
 }
 
-// askTop asks for INFO everything, and for INFO where the server knows no more.
+// askTop asks for INFO everything: cmdstat and the percentiles of latency are not in INFO alone. A server that does not
+// know the word replies with an empty text, which leaves all figures at 0.
 func askTop(ctx context.Context, s *session) (topSample, error) {
 	var text []byte
 	var refused error
@@ -89,7 +92,7 @@ func askTop(ctx context.Context, s *session) (topSample, error) {
 	return topSample{time.Now(), remote.ParseInfo(text)}, err
 }
 
-// number is a field as a number; 0 if there is none.
+// number is a field as a number; 0 if there is none, or it is no number.
 func (s topSample) number(name string) float64 {
 	v, err := strconv.ParseFloat(s.info[name], 64)
 	if err != nil {
@@ -98,7 +101,7 @@ func (s topSample) number(name string) float64 {
 	return v
 }
 
-// part is a member of a field such as calls=3,usec=9.
+// part is a member of a field such as calls=3,usec=9; 0 if there is none.
 func (s topSample) part(field, name string) float64 {
 	for pair := range strings.SplitSeq(s.info[field], ",") {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -112,7 +115,8 @@ func (s topSample) part(field, name string) float64 {
 	return 0
 }
 
-// A busyCommand is a row of the table.
+// A busyCommand is a row of the table. The percentiles are the server's, of all executions since its start or the last
+// CONFIG RESETSTAT: INFO has none of an interval.
 type busyCommand struct {
 	name            string
 	rate            float64
@@ -120,7 +124,9 @@ type busyCommand struct {
 	median, slowest string  // since the start
 }
 
-// drawTop draws the time between two samples.
+// drawTop draws the time between two samples. A counter that has become smaller, because the server was restarted or its
+// counts were reset, makes a rate of 0. What the server says goes to the terminal only made safe. Keys are summed over the
+// databases; their averages would mean nothing.
 func drawTop(before, now topSample, name string, color bool) []byte {
 	seconds := max(now.at.Sub(before.at).Seconds(), 0.001)
 	rate := func(field string) float64 { return max(now.number(field)-before.number(field), 0) / seconds }
@@ -170,7 +176,8 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 	return []byte(b.String())
 }
 
-// busyCommands are those that were called most between two samples.
+// busyCommands are those that were called most between two samples, most of them at most. INFO is left out: the calls are
+// our own.
 func busyCommands(before, now topSample, seconds float64, most int) []busyCommand {
 	var list []busyCommand
 	for field := range now.info {

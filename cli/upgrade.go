@@ -31,7 +31,8 @@ func upgradeCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A fileVersion counts the files of one kind and version.
+// A fileVersion counts the files of one kind and version. derived files are made from the log, so neither an old one nor a
+// damaged one is a loss. Current is the version that this program writes.
 type fileVersion struct {
 	Kind    string `json:"kind"`
 	Version int    `json:"version"`
@@ -41,7 +42,8 @@ type fileVersion struct {
 	derived bool
 }
 
-// runUpgrade reads the versions.
+// runUpgrade reads the versions, from the headers alone: it opens no store and takes no lock. Only a newer version of what
+// holds data is an error, with the status of a store that cannot be opened.
 func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	found, err := fileVersions(dir)
 	if err != nil {
@@ -68,7 +70,8 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	return failed(exitCommand, err)
 }
 
-// fileVersions reads the versions of all files of a directory that have one.
+// fileVersions reads the versions of all files of a directory that have one, sorted by kind and version. Files that are none
+// of a store's are skipped. A file that a merge removes in between is an error: run it again.
 func fileVersions(dir string) ([]fileVersion, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -94,6 +97,8 @@ func fileVersions(dir string) ([]fileVersion, error) {
 	return list, nil
 }
 
+// printVersions prints a row for each kind and version, with what will become of such files, and one sentence that says
+// whether anything has to be done.
 func printVersions(t *terminal.Streams, found []fileVersion) error {
 	table := terminal.NewTable("files", "kind", "version", "")
 	old, files, damaged := 0, 0, 0

@@ -26,7 +26,7 @@ func versionCommand(t *terminal.Streams) *cli.Command {
 }
 
 // versionText is the version that the module was installed as, or dev for a
-// build from a work tree.
+// build from a work tree. INFO, HELLO and the greeting of the shell have it too.
 func versionText() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -36,7 +36,7 @@ func versionText() string {
 }
 
 // revision is the commit of a build from a work tree. "with changes" warns that the commit does not
-// say all.
+// say all. It is "" for a module that was installed by its version, which says all there is.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

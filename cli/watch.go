@@ -11,7 +11,7 @@ import (
 
 // Commands that show something again and again: on a terminal in its place, otherwise one after another.
 
-// watchFlags say how often.
+// watchFlags say how often. They are those of stats --watch and of top.
 func watchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "every", Value: time.Second, Usage: "look again after `T`"},
@@ -19,6 +19,7 @@ func watchFlags() []cli.Flag {
 	}
 }
 
+// readWatchFlags reads and checks them. A count of 0 is no end.
 func readWatchFlags(c *cli.Context) (every time.Duration, count int, err error) {
 	every, count = c.Duration("every"), c.Int("count")
 	switch {
@@ -32,6 +33,9 @@ func readWatchFlags(c *cli.Context) (every time.Duration, count int, err error) 
 
 // watch draws until the context ends, which is no error, or count pictures have been shown. With inPlace a terminal
 // shows only the last one. A picture of no bytes is not shown, and does not count.
+//
+// A terminal is left as it was, on every way out but a process that is killed: the pictures are on its other screen, and
+// the cursor is shown again. The pause begins when a picture has been drawn, so slow ones come more rarely.
 func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Duration, count int, draw func() ([]byte, error)) error {
 	inPlace = inPlace && t.OutTTY && !t.Dumb()
 	if inPlace {

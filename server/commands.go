@@ -24,7 +24,7 @@ func init() {
 }
 
 // Lookup returns the command of that name in any case, or nil. A subcommand is called
-// "client|setname". It takes one look into a map; the table does not change after the package's start.
+// "client|setname". The table does not change after the package's start, so any goroutine may ask.
 func Lookup(name string) *command.Command { return table.Lookup(name) }
 
 // Resolve returns the command of a request, or the error that is the reply to an unknown one and to a wrong number of

@@ -56,7 +56,9 @@ func selectCommand(s *Session, c *command.Call) error {
 	return c.Done(s.setNamespace(n))
 }
 
-// resetCommand is RESET: everything that a connection can set is as it was at its start.
+// resetCommand is RESET: everything that a connection can set is as it was at its start, but for what CLIENT SETINFO has
+// set. A client that has authenticated as another user is the default one again, or must authenticate anew; its time
+// for that begins now.
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()

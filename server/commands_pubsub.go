@@ -74,7 +74,8 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 	}
 }
 
-// unsubscribe replies once for each channel, and once if there is none to leave.
+// unsubscribe replies once for each channel, and once if there is none to leave. Names that were not subscribed to are
+// confirmed as well, as in Redis. Messages that are in the mailbox by then are still delivered, after the replies.
 func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		names := c.Args.Strings(1)
@@ -155,7 +156,8 @@ func postWith(tx *db.Tx, hub *pubsub.Hub, p pubsub.Prepared) error {
 	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
 }
 
-// post posts what a unit has published that turned out to need no transaction.
+// post posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
+// the session wrote before: see publish.
 func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
 	for i := range u.list {
 		hub.Post(&u.list[i], ticket)

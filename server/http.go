@@ -33,9 +33,9 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 // maxShownReply is the longest reply to a request of the dashboard, which asks for beginnings only: their elements may be long.
 const maxShownReply = 4 << 20
 
-// dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own, which
-// is in no CLIENT LIST, counts for no limit of clients, and has the rights of the user whom the request names: until it
-// has authenticated those of the default user, if that needs no password.
+// dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own,
+// which is in no CLIENT LIST, counts for no limit of clients, and has the rights of the user whom the request names:
+// until it has authenticated those of the default user, if that needs no password.
 type dashboardClient struct{ session *Session }
 
 // dashboardBackend is this server as the dashboard sees it.

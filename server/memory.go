@@ -26,6 +26,7 @@ func (v *Server) countedMemory(now time.Time) int64 {
 	return v.counted.bytes.Load()
 }
 
+// errOutOfMemory is Redis's text. Clients know it by its first word.
 const errOutOfMemory command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 // refusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
@@ -84,7 +85,9 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 	return most > 0 && total > most
 }
 
-// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back.
+// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back, so the sum falls a
+// moment later, and the next client that is accounted for meanwhile may close one more. It looks at all clients: O(n),
+// but only while the limit is exceeded.
 func (v *Server) evictLargestClient() {
 	var largest *Session
 	for _, s := range v.sessions() {

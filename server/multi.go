@@ -127,7 +127,8 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	return err
 }
 
-// unwatch forgets what the session watches.
+// unwatch forgets what the session watches. It must be called at the end of every session that has watched something:
+// the store notes changes of those keys until then.
 func (s *Session) unwatch() {
 	if s.watch != nil {
 		s.watch.Close()

@@ -63,7 +63,8 @@ func (v *Server) addServing(delta int) {
 	}
 }
 
-// listenLocked listens to what the setting asks for.
+// listenLocked listens to what the setting asks for. Without K or E there is no channel to publish on, so the other
+// letters ask for nothing, as in Redis.
 func (v *Server) listenLocked() {
 	f := settings.Events(v.notifier.flags.Load())
 	var classes db.EventClass

@@ -32,7 +32,8 @@ func isLocal(a net.Addr) bool {
 	return a.Network() != "tcp" && a.Network() != "udp"
 }
 
-// checkListener refuses a listener that would leave the data open.
+// checkListener refuses a listener that would leave the data open. Only one that TLS.Listener has made counts as
+// encrypting: of a program's own the server cannot know.
 func (v *Server) checkListener(ln net.Listener) error {
 	_, encrypts := ln.(tlsListener)
 	return v.checkExposed(ln.Addr().String(), isLocal(ln.Addr()), encrypts)

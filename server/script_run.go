@@ -79,6 +79,7 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	if r == nil {
 		r = &scriptRun{session: s}
 		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
+		r.host.Hold, r.host.NoRoom, r.host.Taken = r.hold, r.noRoom, r.taken
 		s.scriptRun = r
 	}
 	r.Call, r.needs = c, needs
@@ -167,6 +168,7 @@ func (r *scriptRun) attempt() (err error) {
 	r.Locking.Store(r.within)
 	err = errPanicked
 	defer func() {
+		r.Call.Out.GiveAsked()
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
 		if r.isLong {
 			s.server.scripts.Runs.Remove(&r.Run)
@@ -217,6 +219,19 @@ func (r *scriptRun) errExceeded() error {
 		return errRepliesTooLarge
 	}
 	return r.session.errShort()
+}
+
+// hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
+func (r *scriptRun) hold(n int) bool { return r.Call.Out.TryAsk(n) }
+
+func (r *scriptRun) noRoom(n int) error {
+	r.Call.Out.Ask(n) // to be noted
+	return r.errExceeded()
+}
+
+func (r *scriptRun) taken() (others, most int64) {
+	replies := &r.session.server.replies
+	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that

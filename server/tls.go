@@ -82,7 +82,9 @@ func (o *TLSOptions) load() (*tls.Config, error) {
 	return certificates.Load(certificates.Files{Certificate: o.CertFile, Key: o.KeyFile, CA: o.CACertFile}, string(o.AuthClients), o.Protocols)
 }
 
-// handshake makes the handshake of TLS, if there is one, and reports whether the connection may go on.
+// handshake makes the handshake of TLS, if there is one, and reports whether the connection may go on. It runs on the
+// connection's goroutine, so a client that dawdles holds up no other; until it has ended the connection keeps its place
+// among those that have not authenticated, whether or not a password is needed.
 func (c *conn) handshake() bool {
 	encrypted, is := c.Conn.(*tls.Conn)
 	if !is {

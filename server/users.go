@@ -118,7 +118,8 @@ func protectedMode(allowPlainText bool) string {
 	return "yes"
 }
 
-// shownPassword is what CONFIG GET shows of requirepass: never the password.
+// shownPassword is what CONFIG GET shows of requirepass: never the password, which is known by its hash only. Redis shows
+// it; a tool that only asks whether there is one gets the same answer.
 func (v *Server) shownPassword() string {
 	if v.users.Default().Rules().AcceptsAnyPassword() {
 		return ""
