@@ -37,8 +37,8 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what
 // there is to say, but what went wrong besides, such as closing a store that was written to, is told here. An error
-// without an exitError can only come from the parser of the command line, so its status is that of wrong usage: whatever
-// a command returns must have gone through failed or usagef.
+// without an exitError can only come from the parser of the command line, so its status is that of wrong usage:
+// whatever a command returns must have gone through failed or usagef.
 func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 	if err == nil {
 		return exitOK
@@ -67,8 +67,8 @@ func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 }
 
 // newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option. The app is made anew for
-// each Run, whose streams its commands hold. Without a command it is the shell, on the store of $STAVE_DIR or the default
-// one.
+// each Run, whose streams its commands hold. Without a command it is the shell, on the store of $STAVE_DIR or the
+// default one.
 func newApp(t *terminal.Streams) *cli.App {
 	app := &cli.App{
 		Name:           "stave",

@@ -20,7 +20,8 @@ import (
 // writes an archive to the standard output instead, for another machine; then the sentences go to
 // the standard error.
 
-// backupCommand describes stave backup.
+// backupCommand describes stave backup. Its arguments are the store, which --dir or the default may name instead, and
+// the new place, in the order of cp. The statuses: 1 if the copy could not be made, 3 if the store could not be opened.
 func backupCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "backup",
@@ -98,6 +99,7 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 		t.Complain(errors.New("interrupted; there is no copy"))
 		return errors.Join(ctx.Err(), notCanceled(err))
 	}
+	// With an earlier backup the error is about that one: the store itself is open by now.
 	if errors.Is(err, bitcask.ErrForeign) && earlier != "" {
 		err = fmt.Errorf("%w; leave out --incremental for a whole backup", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// The workloads and their measurement are in package benchmark; here are the options, the directory and what is printed.
-// Each workload begins with a store of its own, so that the figures do not depend on which others were chosen.
+// The workloads and their measurement are in package benchmark; here are the options, the directory and what is
+// printed. Each workload begins with a store of its own, so that the figures do not depend on which others were chosen.
 
 // benchCommand describes stave bench. The text of its help lists the workloads from their table.
 // With --json on a terminal there are no bars: they would mix with the object.

@@ -27,7 +27,8 @@ import (
 // maxFindings is how many findings are printed; the rest are counted.
 const maxFindings = 1000
 
-// checkCommand describes stave check.
+// checkCommand describes stave check. Its statuses are 0 for a sound store, 4 for a damaged one, and 3 for one that
+// could not be looked at: locked, not there, or of a newer version.
 func checkCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "check",
@@ -65,6 +66,7 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	defer bar.Clear()
 	// The keydir comes from the log, so that the INDEX can be compared with it.
 	store, err := openExisting(ctx, t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: bar.Add}))
+	// What the first opening found is kept, for the second one reads past it and the findings may not have it.
 	refused := ""
 	if isDamage(err) {
 		refused = errors.Unwrap(err).Error()
@@ -105,8 +107,8 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
-// bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record by
-// record. Hints, the INDEX and deadlines are not counted; they are small beside these.
+// bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record
+// by record. Hints, the INDEX and deadlines are not counted; they are small beside these.
 func bytesOfCheck(store *db.Store) int64 {
 	st := store.Stats()
 	return st.Bytes + st.LiveBytes

@@ -9,9 +9,9 @@ import (
 // stave cli is shell and exec for those whose fingers know redis-cli: the same options name the server, and the same
 // ones change what is done with a command. The code is that of the other two.
 
-// cliCommand describes stave cli. It differs from the other two where redis-cli does: without a command there is a shell,
-// the default is the server on this machine, and no store is ever opened but by --connection. -a is a password there and
-// an address here, so it is refused with a word on where passwords come from.
+// cliCommand describes stave cli. It differs from the other two where redis-cli does: without a command there is a
+// shell, the default is the server on this machine, and no store is ever opened but by --connection. -a is a password
+// there and an address here, so it is refused with a word on where passwords come from.
 func cliCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "cli",

@@ -12,9 +12,9 @@ import (
 )
 
 // The file of settings of a user has stores and servers by name, and how the interactive shell begins. A line is
-// "connection NAME URL-or-DIRECTORY", or "set" and what :set takes; empty lines and those that begin with # are skipped.
-// Words are separated by blanks, so a directory with a blank in its name cannot be named here. The file is read anew by
-// each command that needs it, and never written.
+// "connection NAME URL-or-DIRECTORY", or "set" and what :set takes; empty lines and those that begin with # are
+// skipped. Words are separated by blanks, so a directory with a blank in its name cannot be named here. The file is
+// read anew by each command that needs it, and never written.
 
 // userSettings is what the file of settings says.
 type userSettings struct {
@@ -41,8 +41,8 @@ func settingsPath() string {
 }
 
 // readSettings reads the file of settings. Without one there are none. Any line that is not understood is an error with
-// file and line: a misspelt word must not leave a shell on another store than was meant. Settings that come with an error
-// about permissions are complete.
+// file and line: a misspelt word must not leave a shell on another store than was meant. Settings that come with an
+// error about permissions are complete.
 func readSettings() (u userSettings, err error) {
 	u = userSettings{path: settingsPath(), connections: map[string]string{}}
 	if u.path == "" {
@@ -81,8 +81,8 @@ func readSettings() (u userSettings, err error) {
 	return u, err
 }
 
-// onlyForOwner refuses a file that others may read, where the system says so. It is asked only for a file with a password
-// in a URL, as ssh does for keys.
+// onlyForOwner refuses a file that others may read, where the system says so. It is asked only for a file with a
+// password in a URL, as ssh does for keys.
 func onlyForOwner(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
@@ -91,8 +91,8 @@ func onlyForOwner(path string) error {
 	return fmt.Errorf("%s has a password and may be read by others: chmod 600 %s", path, path)
 }
 
-// connectionNamed returns the URL or the directory that the file of settings gives a name. An unknown name is an error of
-// usage that lists the others.
+// connectionNamed returns the URL or the directory that the file of settings gives a name. An unknown name is an error
+// of usage that lists the others.
 func connectionNamed(name string) (string, error) {
 	u, err := readSettings()
 	if err != nil {

@@ -25,11 +25,12 @@ import (
 )
 
 // The records of one file, for who wants to see what is really there. The store is not opened: the file may be the only
-// one that is left. Package bitcask/dump reads segments, hints, the INDEX and the manifest; the TTL file is package ttl's
-// and so it is read here. Damage is a line like the others and the walk goes on after it where it can; the status says in
-// the end that there was some.
+// one that is left. Package bitcask/dump reads segments, hints, the INDEX and the manifest; the TTL file is package
+// ttl's and so it is read here. Damage is a line like the others and the walk goes on after it where it can; the status
+// says in the end that there was some.
 
-// dumpCommand describes stave dump.
+// dumpCommand describes stave dump. The argument is a file and not a store. Its status is 4 if there was damage in it,
+// 3 if it could not be read or is of a newer version.
 func dumpCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "dump",
@@ -49,9 +50,9 @@ func dumpCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A dumpLine is a line of --json. Key, Element and Value are nil where the item has none, which is not the same as empty:
-// an empty value is "". Offset and Bytes are of the file; Length is that of the whole value, of which Value may be the
-// beginning.
+// A dumpLine is a line of --json. Key, Element and Value are nil where the item has none, which is not the same as
+// empty: an empty value is "". Offset and Bytes are of the file; Length is that of the whole value, of which Value may
+// be the beginning.
 type dumpLine struct {
 	Offset   int64   `json:"offset"`
 	Bytes    int64   `json:"bytes"`
@@ -89,6 +90,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	if flushed := out.Flush(); err == nil && flushed != nil {
 		return failed(exitCommand, flushed)
 	}
+	// The error of a file that cannot be opened names it already: the name is said once.
 	path, isPath := errors.AsType[*fs.PathError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -104,9 +106,9 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	return nil
 }
 
-// dumpText is the line of an item: offset, length, kind, and then only what the item has. Names and values are quoted as in
-// the shell, and the whole line is made safe for a terminal, for texts may quote bytes of a damaged file. values is how
-// many bytes of a value are shown.
+// dumpText is the line of an item: offset, length, kind, and then only what the item has. Names and values are quoted
+// as in the shell, and the whole line is made safe for a terminal, for texts may quote bytes of a damaged file. values
+// is how many bytes of a value are shown.
 func dumpText(i dump.Item, values int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10d %8d  %-9s", i.Offset, i.Bytes, i.What)
@@ -137,8 +139,8 @@ func dumpText(i dump.Item, values int) string {
 	return string(terminal.Safe([]byte(b.String())))
 }
 
-// dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot be
-// told from a text that looks so. A value may be cut within a character, and is then quoted too.
+// dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot
+// be told from a text that looks so. A value may be cut within a character, and is then quoted too.
 func dumpJSON(i dump.Item, values int) dumpLine {
 	text := func(b []byte) *string {
 		if b == nil {

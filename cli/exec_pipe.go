@@ -72,10 +72,10 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 	return err
 }
 
-// take runs the commands that have arrived. Lines that begin with # are none. read is how many bytes the parser has been
-// given so far: with what it has not parsed yet, that tells where a command begins. A command that is refused here, as a
-// SUBSCRIBE, does not stop those of its batch that came before it. The arguments of a batch point into the parser's
-// buffer, which is not fed before the batch has run.
+// take runs the commands that have arrived. Lines that begin with # are none. read is how many bytes the parser has
+// been given so far: with what it has not parsed yet, that tells where a command begins. A command that is refused
+// here, as a SUBSCRIBE, does not stop those of its batch that came before it. The arguments of a batch point into the
+// parser's buffer, which is not fed before the batch has run.
 func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) error {
 	for p.stop == nil && !p.closed {
 		p.batch, p.at = p.batch[:0], p.at[:0]
@@ -108,8 +108,8 @@ func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) err
 	return nil
 }
 
-// run runs the batch, and notes its errors. If the connection is lost the first command without a reply is named: whether
-// it and those after it were executed is not known.
+// run runs the batch, and notes its errors. If the connection is lost the first command without a reply is named:
+// whether it and those after it were executed is not known.
 func (p *pipeRun) run(ctx context.Context) error {
 	answered := 0
 	err := p.many(ctx, p.batch, func(i int, r resp.Reply) bool {
@@ -130,9 +130,9 @@ func (p *pipeRun) run(ctx context.Context) error {
 // maxComplaints is how many errors are named one by one.
 const maxComplaints = 100
 
-// fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command begins,
-// or where the input has ended. Errors beyond maxComplaints are counted only: a file of a million bad lines would bury the
-// first of them, which is what helps.
+// fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command
+// begins, or where the input has ended. Errors beyond maxComplaints are counted only: a file of a million bad lines
+// would bury the first of them, which is what helps.
 func (p *pipeRun) fail(at int64, err error) {
 	p.errors++
 	if !p.keepGoing {

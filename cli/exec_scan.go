@@ -50,8 +50,8 @@ func (s *session) eachPage(ctx context.Context, c *cli.Context, visit func(keys 
 	}
 }
 
-// runScan lists names of keys, each as the reply to a command would be printed. They are printed as they are found, in no
-// order, so a scan of any size takes no memory.
+// runScan lists names of keys, each as the reply to a command would be printed. They are printed as they are found, in
+// no order, so a scan of any size takes no memory.
 func runScan(ctx context.Context, s *session, c *cli.Context) error {
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	err := s.eachPage(ctx, c, func(keys []resp.Reply) error {
@@ -91,9 +91,9 @@ type keysReport struct {
 // maxLargest is how many keys --keystats lists.
 const maxLargest = 10
 
-// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed as
-// a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which a
-// pattern does not reach.
+// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed
+// as a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which
+// a pattern does not reach.
 func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	stats := c.Bool("keystats")
 	report := &keysReport{counted: stats || c.Bool("bigkeys"), measured: stats || c.Bool("memkeys"), types: map[string]*typeReport{}}
@@ -125,9 +125,10 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	return err
 }
 
-// reportPage asks for the types of keys, and then for how long or large they are: two round trips a page. A key that has
-// gone, or become another type, meanwhile is left out. Strings and streams may be empty, and count; of other types an
-// empty one does not exist. The first other error ends the report: a server that refuses MEMORY refuses it for every key.
+// reportPage asks for the types of keys, and then for how long or large they are: two round trips a page. A key that
+// has gone, or become another type, meanwhile is left out. Strings and streams may be empty, and count; of other types
+// an empty one does not exist. The first other error ends the report: a server that refuses MEMORY refuses it for every
+// key.
 func (s *session) reportPage(ctx context.Context, report *keysReport, keys []resp.Reply) error {
 	found := make([]keyReport, len(keys))
 	commands := make([][][]byte, len(keys))
@@ -141,6 +142,7 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	}); err != nil {
 		return err
 	}
+	// One command may concern two figures of a key, so each has the place that its reply goes to.
 	commands = commands[:0]
 	var into []*int64
 	for i := range found {
@@ -173,8 +175,8 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 // wrongType is the error of a command for keys of another type.
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// add counts a key. Of keys that are equally long or large the first by name is shown, so that a report does not depend on
-// the order of the scan.
+// add counts a key. Of keys that are equally long or large the first by name is shown, so that a report does not depend
+// on the order of the scan.
 func (report *keysReport) add(f keyReport) {
 	of := report.types[f.typ]
 	if of == nil {
@@ -227,7 +229,7 @@ func (report *keysReport) perType() resp.Reply {
 	return rows
 }
 
-// perKey is a row for each of the largest keys.
+// perKey is a row for each of the largest keys, in descending order of their memory.
 func (report *keysReport) perKey() resp.Reply {
 	rows := resp.Reply{Kind: resp.Array}
 	for _, f := range report.largest {
@@ -238,7 +240,8 @@ func (report *keysReport) perKey() resp.Reply {
 	return rows
 }
 
-// member adds a name with its value to a map.
+// member adds a name with its value to a map, which is returned: names and values alternate in Items, as in a reply of
+// RESP3. Where the other form has no maps the printer makes rows of them.
 func member[V string | int64](to resp.Reply, name string, value V) resp.Reply {
 	v := resp.Reply{Kind: resp.BulkString}
 	switch value := any(value).(type) {

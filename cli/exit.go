@@ -46,8 +46,8 @@ func failed(status int, err error) error {
 	return &exitError{status: status, err: err}
 }
 
-// usagef is an error in how the program was called. It is for what a person can put right without looking at a store, and
-// nothing has been opened or changed when it is returned.
+// usagef is an error in how the program was called. It is for what a person can put right without looking at a store,
+// and nothing has been opened or changed when it is returned.
 func usagef(format string, args ...any) error {
 	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
 }

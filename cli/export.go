@@ -16,7 +16,8 @@ import (
 // An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading
 // only, which pins it to one moment, also while a server writes to it.
 
-// exportCommand describes stave export.
+// exportCommand describes stave export. Its statuses: 1 if it could not be written, 3 if the store or the Redis could
+// not be had, 5 if something was left out.
 func exportCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "export",
@@ -41,8 +42,8 @@ func exportCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the store
-// is opened, since an option that is ignored would be a surprise found in the file.
+// checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the
+// store is opened, since an option that is ignored would be a surprise found in the file.
 func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	if err := takeDir(c, c.NArg()); err != nil {
 		return err
@@ -120,8 +121,8 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitPartial, leftOut(r))
 }
 
-// leftOut says what an export has left out, nil if it is complete: the rest has been written, so the status is that of a
-// part and not of a failure.
+// leftOut says what an export has left out, nil if it is complete: the rest has been written, so the status is that of
+// a part and not of a failure.
 func leftOut(r redisfile.ExportResult) error {
 	list := []error{r.Broken}
 	if r.FieldDeadlines > 0 {

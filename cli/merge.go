@@ -19,7 +19,8 @@ import (
 // without a limit, for a store that is not open; --dry-run explains the choice, with the reason
 // that the policy gives for each segment.
 
-// mergeCommand describes stave merge.
+// mergeCommand describes stave merge. A merge needs the store's lock, so a server must be asked by MERGE instead;
+// --dry-run takes no lock.
 func mergeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "merge",
@@ -123,8 +124,8 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 	return err
 }
 
-// allHint says what --all would reclaim when the policy sees nothing to do, in bytes that are dead by now; "" if there are
-// none.
+// allHint says what --all would reclaim when the policy sees nothing to do, in bytes that are dead by now; "" if there
+// are none.
 func allHint(plan mergePlan) string {
 	var dead int64
 	for _, s := range plan.Segments {

@@ -25,7 +25,8 @@ import (
 // maxLosses is how many losses are printed; --json has them all.
 const maxLosses = 1000
 
-// repairCommand describes stave repair.
+// repairCommand describes stave repair. It takes no lock on the damaged store, whose LOCK may be gone or of a process
+// that hangs; that nothing writes to it meanwhile is up to the person. There is no repair in place.
 func repairCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "repair",
@@ -117,8 +118,8 @@ func maybeNew(dir, partial string) error {
 	return nil
 }
 
-// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails. The
-// directory above is synced last: without that the name might not survive a power cut, though the files would.
+// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails.
+// The directory above is synced last: without that the name might not survive a power cut, though the files would.
 func publish(partial, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was empty
 		return err

@@ -21,13 +21,13 @@ import (
 // of it is intact and on disk. So nothing of a damaged archive is left, and one on the standard input, which cannot be
 // read twice, is read once.
 
-// compressions are the first bytes of archives that must go through another program first. They are recognised so that the
-// error can say by which, with the command line.
+// compressions are the first bytes of archives that must go through another program first. They are recognised so that
+// the error can say by which, with the command line.
 var compressions = []struct{ magic, program string }{{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ", "xz"}}
 
-// archive restores the archive in a file, or on the standard input. Each step leaves the directory with the partial name
-// behind if the process is killed, and only then: any error removes it. The order is that of trust: extract and sync the
-// files, check them as a store, sync their names, rename.
+// archive restores the archive in a file, or on the standard input. Each step leaves the directory with the partial
+// name behind if the process is killed, and only then: any error removes it. The order is that of trust: extract and
+// sync the files, check them as a store, sync their names, rename.
 func (r *restore) archive(ctx context.Context) (err error) {
 	in := r.t.In
 	if r.from != "-" {
@@ -76,10 +76,10 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	return r.failed(exitCommand, err)
 }
 
-// extract writes the files of an archive to a directory. They are on disk, but for their names. An archive is not trusted:
-// only regular files with a name of one element are taken, so nothing can be written elsewhere, over another file, or
-// through a link; a sparse one could claim to be larger than any disk. The sum of lengths is bounded by what there is to
-// read. An archive that ends early is damage, one that is none at all is an error of opening.
+// extract writes the files of an archive to a directory. They are on disk, but for their names. An archive is not
+// trusted: only regular files with a name of one element are taken, so nothing can be written elsewhere, over another
+// file, or through a link; a sparse one could claim to be larger than any disk. The sum of lengths is bounded by what
+// there is to read. An archive that ends early is damage, one that is none at all is an error of opening.
 func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 	buffered := bufio.NewReaderSize(in, 1<<20)
 	for _, c := range compressions {
@@ -118,8 +118,8 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 	}
 }
 
-// extractFile writes one file, which must not be there yet, and syncs it. An interrupt is noticed after each megabyte. The
-// status tells a damaged archive from a disk that cannot be written.
+// extractFile writes one file, which must not be there yet, and syncs it. An interrupt is noticed after each megabyte.
+// The status tells a damaged archive from a disk that cannot be written.
 func (r *restore) extractFile(ctx context.Context, from io.Reader, name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -67,9 +67,9 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // disk. The ready line is printed after the socket is open, and before the first client is served.
 // The end by a signal is success, whatever error the closed socket gives.
 //
-// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got wrong
-// is told before anything is opened, and a client never gets a connection that no store is behind. The log is closed after
-// the store, which may have something to say when it ends.
+// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got
+// wrong is told before anything is opened, and a client never gets a connection that no store is behind. The log is
+// closed after the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {
@@ -138,8 +138,8 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must be
-// there already: its writer makes it.
+// openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must
+// be there already: its writer makes it.
 func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Options, follow bool) (store *db.Store, durability string, err error) {
 	if follow {
 		o.ReadOnly, o.Follow = true, true
@@ -203,8 +203,8 @@ func certificates(config *server.Config) (files []string) {
 	return files
 }
 
-// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server. Signals that come
-// while one reload runs are one more reload. On systems without SIGHUP it waits for nothing.
+// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server. Signals that
+// come while one reload runs are one more reload. On systems without SIGHUP it waits for nothing.
 func reloadOnHangup(ctx context.Context, v *server.Server, logger *slog.Logger) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

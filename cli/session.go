@@ -110,8 +110,8 @@ func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) 
 	return errors.Join(err, first, writeErr)
 }
 
-// render is the printed form of a reply to a command, which decides for some how an array is to be read: pairs of HGETALL,
-// for instance. args may be nil. Tables are cut to the screen's width only where a person reads them.
+// render is the printed form of a reply to a command, which decides for some how an array is to be read: pairs of
+// HGETALL, for instance. args may be nil. Tables are cut to the screen's width only where a person reads them.
 func (s *session) render(args [][]byte, r resp.Reply) []byte {
 	s.printer.Width = 0
 	if _, isFile := s.Out.(*os.File); isFile && s.OutTTY { // and not a program that reads what would be printed
@@ -157,8 +157,8 @@ func (s *session) track(args [][]byte, r resp.Reply) {
 	}
 }
 
-// selected notes the current namespace, also for a reconnect. A namespace that was selected within MULTI is noted at once,
-// though the server selects it with EXEC: the prompt shows where the next command would be queued for.
+// selected notes the current namespace, also for a reconnect. A namespace that was selected within MULTI is noted at
+// once, though the server selects it with EXEC: the prompt shows where the next command would be queued for.
 func (s *session) selected(db int) {
 	s.db = db
 	if r, ok := s.backend.(*remote.Conn); ok {

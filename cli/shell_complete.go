@@ -72,7 +72,8 @@ func (s *session) complete(line string) []candidate {
 	return append(found, s.completeElement(c, line, words)...)
 }
 
-// typeOfKeys is the type of the keys that a command works on, as SCAN calls it; "" if any will do.
+// typeOfKeys is the type of the keys that a command works on, as SCAN calls it; "" if any will do. It is taken from the
+// command's group, so a command of a group that has no type of its own, such as GEOADD, is offered all.
 func typeOfKeys(c *command.Command) string {
 	switch c.Group {
 	case command.GroupHash, command.GroupList, command.GroupSet, command.GroupStream:
@@ -275,8 +276,8 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply is not printed. An error reply is an error. Of several replies the last is returned.
-// It does not go through track, so it must not be a command that changes the session.
+// query runs one command whose reply is not printed. An error reply is an error. Of several replies the last is
+// returned. It does not go through track, so it must not be a command that changes the session.
 func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {

@@ -88,7 +88,8 @@ func bindTab(config *inputrc.Config) {
 	}
 }
 
-// readLine reads a line, which may have several if a quote is left open.
+// readLine reads a line, which may have several if a quote is left open. Ctrl-D on an empty line is io.EOF, from the
+// library.
 func (e *fullEditor) readLine() (string, error) {
 	line, err := e.rl.Readline()
 	switch {
@@ -100,8 +101,8 @@ func (e *fullEditor) readLine() (string, error) {
 	return line, nil
 }
 
-// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name. It may ask the store,
-// with bounds that shell_complete.go has.
+// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name. It may ask the
+// store, with bounds that shell_complete.go has.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
@@ -113,8 +114,8 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	return readline.CompleteRaw(found).NoSort()
 }
 
-// hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at the
-// store. What is after the cursor does not count.
+// hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at
+// the store. What is after the cursor does not count.
 func (e *fullEditor) hint(line []rune, cursor int) []rune {
 	if e.s.noHints || e.s.question != "" {
 		return nil

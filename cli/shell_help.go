@@ -55,7 +55,8 @@ func lookupCommand(name string) (*command.Command, bool) {
 // first words of an HTTP request, for the server to hang up on.
 func isTrap(c *command.Command) bool { return c.Name == "post" || c.Name == "host:" }
 
-// groups lists the groups that have commands, each with its @.
+// groups lists the groups that have commands, each with its @, sorted. They are the groups of COMMAND DOCS, which are
+// not quite the categories of ACL.
 func groups() []string {
 	var names []string
 	for _, c := range server.Commands {
@@ -105,7 +106,7 @@ func commandHelp(c *command.Command, bold bool) string {
 	return b.String()
 }
 
-// groupHelp lists the commands of a group, "" if there are none.
+// groupHelp lists the commands of a group, "" if there are none. Subcommands are left to the help of their container.
 func groupHelp(group string, bold bool) string {
 	var b strings.Builder
 	for _, c := range server.Commands {

@@ -18,8 +18,9 @@ import (
 // What the interactive shell does around commands: it asks before those that remove everything, sends replies to other
 // programs, and shows a key at a glance.
 
-// destroys says what a command would do that nobody wants by mistake; "" for most. It judges by the name alone: the effect
-// on an empty store is asked about too. DEL with many keys is not among these; what a person has typed out is meant.
+// destroys says what a command would do that nobody wants by mistake; "" for most. It judges by the name alone: the
+// effect on an empty store is asked about too. DEL with many keys is not among these; what a person has typed out is
+// meant.
 func destroys(args [][]byte) string {
 	word := func(i int) string {
 		if i < len(args) {
@@ -48,9 +49,10 @@ func destroys(args [][]byte) string {
 	return ""
 }
 
-// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked: a script that waits
-// for an answer would wait for good. Within MULTI nothing happens yet, and EXEC is not asked about. Anything but yes is no,
-// the end of the input included. What it does is no part of the prompt, which must be narrower than the screen.
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked: a script that
+// waits for an answer would wait for good. Within MULTI nothing happens yet, and EXEC is not asked about. Anything but
+// yes is no, the end of the input included. What it does is no part of the prompt, which must be narrower than the
+// screen.
 func (s *session) confirmed(args [][]byte) bool {
 	what := destroys(args)
 	if what == "" || s.editor == nil || s.inMulti {
@@ -73,8 +75,8 @@ func systemCommand(ctx context.Context, line string) *exec.Cmd {
 }
 
 // pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns
-// is called. That waits for the program, which may end before it has read everything. A program that cannot be started is
-// reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
+// is called. That waits for the program, which may end before it has read everything. A program that cannot be started
+// is reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
 func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	program := systemCommand(ctx, command)
 	program.Stdout, program.Stderr = s.Out, s.Err
@@ -101,7 +103,8 @@ func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	}
 }
 
-// peeks reports whether a line is PEEK key, which no server knows. With other arguments it is sent, for the server's error.
+// peeks reports whether a line is PEEK key, which no server knows. With other arguments it is sent, for the server's
+// error.
 func peeks(args [][]byte) (key string, ok bool) {
 	if len(args) != 2 || !strings.EqualFold(string(args[0]), "peek") {
 		return "", false

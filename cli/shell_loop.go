@@ -37,8 +37,8 @@ type lineEditor interface {
 // errInterrupted means that the line was dropped by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
-// interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends it
-// with a status: that is 0 however many errors were shown, unless the terminal fails.
+// interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends
+// it with a status: that is 0 however many errors were shown, unless the terminal fails.
 func (s *session) interact(o shellOptions) error {
 	history := history.Load(history.Path())
 	s.pager = defaultPager()
@@ -200,8 +200,8 @@ func (s *session) runLocal(args [][]byte) bool {
 	return ok
 }
 
-// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager. What it does not
-// know is answered with all that it knows. The file of settings gives its lines here too.
+// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager. What it does
+// not know is answered with all that it knows. The file of settings gives its lines here too.
 func (s *session) setPreference(args [][]byte) {
 	text := string(bytes.Join(args, []byte(" ")))
 	if f, ok := terminal.ParseFormat(text); ok {

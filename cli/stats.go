@@ -20,7 +20,8 @@ import (
 // Segments first, since "why is the directory so large" is what most people come
 // with.
 
-// statsCommand describes stave stats.
+// statsCommand describes stave stats. --watch follows the store, so another process may have it open and write; without
+// it the store is read once.
 func statsCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "stats",

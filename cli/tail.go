@@ -23,9 +23,9 @@ import (
 // on the disk, so no line is ever taken back; package feed says how that is known. Nothing here knows of a server: the
 // directory is read.
 
-// A line is an object {"sequence":N,"changes":[...]}: N is the last sequence number of the commit, and what --since takes
-// to go on after it. A commit of which nothing is to be shown has no line. The forms of values are those of stave export,
-// so that a reader of one can read the other.
+// A line is an object {"sequence":N,"changes":[...]}: N is the last sequence number of the commit, and what --since
+// takes to go on after it. A commit of which nothing is to be shown has no line. The forms of values are those of stave
+// export, so that a reader of one can read the other.
 
 // tailCommand describes stave tail.
 func tailCommand(t *terminal.Streams) *cli.Command {
@@ -57,8 +57,8 @@ func tailCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// tailOptions say which commits to show, and of those which changes. since counts if last is 0; otherwise the last so many
-// commits that are there are the first that are shown.
+// tailOptions say which commits to show, and of those which changes. since counts if last is 0; otherwise the last so
+// many commits that are there are the first that are shown.
 type tailOptions struct {
 	since  uint64
 	last   int
@@ -69,8 +69,8 @@ type tailOptions struct {
 }
 
 // runTail shows commits until there are no more, or it is interrupted. The output is flushed whenever there is nothing
-// more to be shown for now: a reader at the other end of a pipe has everything before it waits. With --last 0 the newest
-// commit is looked up, to know where to begin, and not shown.
+// more to be shown for now: a reader at the other end of a pipe has everything before it waits. With --last 0 the
+// newest commit is looked up, to know where to begin, and not shown.
 func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -98,8 +98,8 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	}
 }
 
-// showCommits shows what there is by now. One line's buffer is used for all, unless a large commit has made it so large that
-// it is better given back.
+// showCommits shows what there is by now. One line's buffer is used for all, unless a large commit has made it so large
+// that it is better given back.
 func showCommits(ctx context.Context, from *feed.Feed, out *bufio.Writer, o tailOptions) error {
 	var line []byte
 	for {
@@ -154,8 +154,8 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 	return failed(exitCommand, fmt.Errorf("tail %s: %w", dir, err))
 }
 
-// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, what it returns as line is to be
-// thrown away, but for its memory.
+// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, what it returns as line is
+// to be thrown away, but for its memory.
 func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown bool) {
 	dst = strconv.AppendUint(append(dst, `{"sequence":`...), c.Last, 10)
 	dst = append(dst, `,"changes":[`...)
@@ -187,8 +187,8 @@ func (o *tailOptions) shows(ch *feed.Change) bool {
 	return in && (o.match == "" || structures.Match(o.match, ch.Key))
 }
 
-// appendChange appends a change as an object. Members that are the same for nearly all changes are left out: db is there
-// only if it is not 0, but always where a whole namespace is meant. expire_at_ms is Unix time in milliseconds.
+// appendChange appends a change as an object. Members that are the same for nearly all changes are left out: db is
+// there only if it is not 0, but always where a whole namespace is meant. expire_at_ms is Unix time in milliseconds.
 func appendChange(dst []byte, ch *feed.Change) []byte {
 	dst = append(append(append(dst, `{"op":"`...), ch.Op...), '"')
 	number := func(name string, n int64) {
@@ -238,9 +238,9 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 	return append(dst, '}')
 }
 
-// appendElement appends which element it is, and what it holds; of one that is removed only the former. An index of a list
-// is the element's place in the store, which stays when others come and go, and not what LINDEX takes. A long string comes
-// by chunks: offset and chunk_size are in bytes.
+// appendElement appends which element it is, and what it holds; of one that is removed only the former. An index of a
+// list is the element's place in the store, which stays when others come and go, and not what LINDEX takes. A long
+// string comes by chunks: offset and chunk_size are in bytes.
 func appendElement(dst []byte, ch *feed.Change) []byte {
 	put := ch.Op == feed.OpPut
 	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }

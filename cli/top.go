@@ -19,10 +19,10 @@ import (
 )
 
 // A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower.
-// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments. Fields that
-// a server does not have count as 0 or are left out; nothing of it is an error.
+// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments. Fields
+// that a server does not have count as 0 or are left out; nothing of it is an error.
 
-// topCommand describes stave top.
+// topCommand describes stave top. It is about a server and never opens a directory: what it shows is in no file.
 func topCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "top",
@@ -124,9 +124,9 @@ type busyCommand struct {
 	median, slowest string  // since the start
 }
 
-// drawTop draws the time between two samples. A counter that has become smaller, because the server was restarted or its
-// counts were reset, makes a rate of 0. What the server says goes to the terminal only made safe. Keys are summed over the
-// databases; their averages would mean nothing.
+// drawTop draws the time between two samples. A counter that has become smaller, because the server was restarted or
+// its counts were reset, makes a rate of 0. What the server says goes to the terminal only made safe. Keys are summed
+// over the databases; their averages would mean nothing.
 func drawTop(before, now topSample, name string, color bool) []byte {
 	seconds := max(now.at.Sub(before.at).Seconds(), 0.001)
 	rate := func(field string) float64 { return max(now.number(field)-before.number(field), 0) / seconds }
@@ -176,8 +176,8 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 	return []byte(b.String())
 }
 
-// busyCommands are those that were called most between two samples, most of them at most. INFO is left out: the calls are
-// our own.
+// busyCommands are those that were called most between two samples, most of them at most. INFO is left out: the calls
+// are our own.
 func busyCommands(before, now topSample, seconds float64, most int) []busyCommand {
 	var list []busyCommand
 	for field := range now.info {

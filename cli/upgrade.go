@@ -20,7 +20,7 @@ import (
 // that holds data ever has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an
 // older version is not read, or read as it is, and written anew.
 
-// upgradeCommand describes stave upgrade.
+// upgradeCommand describes stave upgrade. It changes nothing, so it can be asked before a new program is put in place.
 func upgradeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:  "upgrade",
@@ -31,8 +31,8 @@ func upgradeCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A fileVersion counts the files of one kind and version. derived files are made from the log, so neither an old one nor a
-// damaged one is a loss. Current is the version that this program writes.
+// A fileVersion counts the files of one kind and version. derived files are made from the log, so neither an old one
+// nor a damaged one is a loss. Current is the version that this program writes.
 type fileVersion struct {
 	Kind    string `json:"kind"`
 	Version int    `json:"version"`
@@ -42,8 +42,8 @@ type fileVersion struct {
 	derived bool
 }
 
-// runUpgrade reads the versions, from the headers alone: it opens no store and takes no lock. Only a newer version of what
-// holds data is an error, with the status of a store that cannot be opened.
+// runUpgrade reads the versions, from the headers alone: it opens no store and takes no lock. Only a newer version of
+// what holds data is an error, with the status of a store that cannot be opened.
 func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	found, err := fileVersions(dir)
 	if err != nil {
@@ -70,8 +70,8 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	return failed(exitCommand, err)
 }
 
-// fileVersions reads the versions of all files of a directory that have one, sorted by kind and version. Files that are none
-// of a store's are skipped. A file that a merge removes in between is an error: run it again.
+// fileVersions reads the versions of all files of a directory that have one, sorted by kind and version. Files that are
+// none of a store's are skipped. A file that a merge removes in between is an error: run it again.
 func fileVersions(dir string) ([]fileVersion, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -34,8 +34,8 @@ func readWatchFlags(c *cli.Context) (every time.Duration, count int, err error) 
 // watch draws until the context ends, which is no error, or count pictures have been shown. With inPlace a terminal
 // shows only the last one. A picture of no bytes is not shown, and does not count.
 //
-// A terminal is left as it was, on every way out but a process that is killed: the pictures are on its other screen, and
-// the cursor is shown again. The pause begins when a picture has been drawn, so slow ones come more rarely.
+// A terminal is left as it was, on every way out but a process that is killed: the pictures are on its other screen,
+// and the cursor is shown again. The pause begins when a picture has been drawn, so slow ones come more rarely.
 func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Duration, count int, draw func() ([]byte, error)) error {
 	inPlace = inPlace && t.OutTTY && !t.Dumb()
 	if inPlace {
