@@ -106,6 +106,7 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 	if err != nil {
 		return failed(exitCommand, err)
 	}
+	// The new backup is whole: what the earlier one had damaged was not shared. But the earlier one stays damaged.
 	if result.Damaged > 0 {
 		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, humanize.Plural(result.Damaged, "segment"), earlier))
 	}

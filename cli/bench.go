@@ -91,6 +91,7 @@ func runBench(t *terminal.Streams, c *cli.Context) (err error) {
 			return failed(exitCommand, err)
 		}
 	}
+	// The bar is named by the first step. It counts operations, and shows the bytes of their values.
 	bar := t.Progress(c.Bool("quiet") || asJSON && t.OutTTY, "", 0)
 	o.Progress = func(step string, done, total int) {
 		if done == 0 {

@@ -124,6 +124,7 @@ func completedCommands(app *cli.App) []completedCommand {
 		if c.Hidden {
 			continue
 		}
+		// Hidden options are completed as well: they are there to say what to use instead.
 		var options []string
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {

@@ -66,6 +66,7 @@ func readSettings() (u userSettings, err error) {
 				return u, fmt.Errorf("%s:%d: there are two connections of the name %q", u.path, line, words[1])
 			}
 			u.connections[words[1]] = words[2]
+			// redis://user:password@host: what stands before the @ has a password after its colon.
 			_, server, isURL := strings.Cut(words[2], "://")
 			user, _, hasUser := strings.Cut(server, "@")
 			secrets = secrets || isURL && hasUser && strings.Contains(user, ":")

@@ -184,6 +184,7 @@ func examineStore(ctx context.Context, dir string) []diagnosis {
 	if err != nil {
 		return []diagnosis{{"store", stateFailure, err.Error(), "run it as the user of the server"}}
 	}
+	// .torn-* are what recoveries have kept of logs that they truncated, *.partial what repair and backup make first.
 	var found []diagnosis
 	var torn, partial []string
 	manifest := false
@@ -219,6 +220,7 @@ func examineOpen(ctx context.Context, dir string) []diagnosis {
 	case err != nil:
 		return []diagnosis{{"store", stateFailure, err.Error(), "see stave help check"}}
 	}
+	// All that is asked of the store is in memory by now, so it can be closed before the lines are made.
 	st, recovery := store.Stats(), store.Log().Recovery()
 	plan := store.Merger().Plan(false)
 	err = store.Close()

@@ -82,6 +82,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 		_, err := fmt.Fprintln(out, dumpText(i, values))
 		return err
 	}
+	// The TTL file is package ttl's, which bitcask/dump must not import.
 	walk := dump.File
 	if filepath.Base(file) == ttl.FileName {
 		walk = dumpTTL
@@ -119,6 +120,7 @@ func dumpText(i dump.Item, values int) string {
 		fmt.Fprintf(&b, " space %d", i.Space)
 	}
 	if i.Key != nil {
+		// The type is left out where it says nothing, or no more than the kind.
 		if i.Type != "none" && i.Type != i.What {
 			b.WriteString(" " + i.Type)
 		}
@@ -142,6 +144,7 @@ func dumpText(i dump.Item, values int) string {
 // dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot
 // be told from a text that looks so. A value may be cut within a character, and is then quoted too.
 func dumpJSON(i dump.Item, values int) dumpLine {
+	// Bytes are written as they are if JSON can have them, and quoted otherwise.
 	text := func(b []byte) *string {
 		if b == nil {
 			return nil
@@ -179,10 +182,12 @@ func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error
 	if n < len(head) {
 		return show(dump.Item{What: dump.Damage, Bytes: int64(n), Text: fmt.Sprintf("too short for a header: %v", err)})
 	}
+	// The store's id is taken from the file itself, so that the file cannot be foreign here.
 	mark, entries, err := ttl.Read(vfs.OS(), filepath.Dir(file), [16]byte(head[12:]))
 	if corrupt, ok := errors.AsType[*ttl.CorruptError](err); ok {
 		return show(dump.Item{What: dump.Damage, Offset: corrupt.Offset, Bytes: info.Size() - corrupt.Offset, Text: corrupt.Reason})
 	}
+	// An older version is no error: it is made again from the log. A newer one is, as for every other kind of file.
 	if errors.Is(err, ttl.ErrVersion) {
 		v, err := dump.VersionOf(file)
 		text := fmt.Sprintf("TTL of version %d", v.Version)

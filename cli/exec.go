@@ -152,6 +152,8 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 	if len(args) == 0 {
 		return false, nil
 	}
+	// A session without a backend is enough for HELP. What a server would run is the server's to know, so a command is
+	// looked up here only for a store.
 	s := &session{Streams: t, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
 	text, done, err := s.help(args)
 	switch {

@@ -65,6 +65,7 @@ func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 			chosen = m
 		}
 	}
+	// What is left are the modes that look at all keys.
 	scans := chosen != nil && chosen.name != "pipe" && chosen.name != "latency"
 	switch {
 	case !scans && (c.IsSet("pattern") || c.IsSet("type")):
@@ -124,6 +125,7 @@ func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i in
 		}
 		return nil
 	}
+	// The commands are written by another goroutine while replies are read, so args must not change meanwhile.
 	err := r.Pipeline(ctx, len(commands), func(dst []byte, i int) ([]byte, error) {
 		return resp.AppendCommand(dst, commands[i]...), nil
 	}, func(i int, r resp.Reply) error {

@@ -43,6 +43,7 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		n, readErr := input.Read(buf)
 		read += int64(n)
 		parser.Feed(buf[:n])
+		// A last line that lacks its end is one all the same.
 		if ended = readErr != nil; ended && parser.Partial() {
 			parser.Feed([]byte("\n")) // which the last line may lack
 			read++
@@ -60,6 +61,8 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		s.Complain(fmt.Errorf("interrupted; %s run", humanize.Plural(p.replies, "command")))
 		return ctx.Err()
 	}
+	// Nothing of a MULTI without EXEC has happened, and its commands were answered QUEUED: that must not look like
+	// success.
 	if err == nil && p.stop == nil && s.inMulti {
 		p.fail(read, errors.New("the input ends within MULTI, so the commands since then did not run"))
 	}
@@ -94,6 +97,7 @@ func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) err
 				p.batch, p.at = append(p.batch, slices.Clone(args)), append(p.at, at)
 			}
 		}
+		// What came before a bad command runs first, so that errors are told in the order of the input.
 		if err := p.run(ctx); err != nil {
 			return err
 		}

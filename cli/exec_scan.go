@@ -112,6 +112,7 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Rows of figures are read as a table, whatever form replies have by default.
 	if s.printer.Format == terminal.Typed || s.printer.Format == terminal.Raw {
 		s.printer.Format = terminal.Table
 	}
@@ -164,6 +165,7 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	}); err != nil {
 		return err
 	}
+	// A key without any figure has gone since the scan.
 	for _, f := range found {
 		if f.elements > 0 || f.bytes > 0 || f.typ == "string" || f.typ == "stream" {
 			report.add(f)
@@ -190,6 +192,7 @@ func (report *keysReport) add(f keyReport) {
 	if n := cmp.Compare(f.bytes, of.largest.bytes); n > 0 || n == 0 && f.key < of.largest.key {
 		of.largest = f
 	}
+	// The list stays sorted, so a key that it has already is found where it would be put.
 	at, found := slices.BinarySearchFunc(report.largest, f, func(a, b keyReport) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key, b.key))
 	})

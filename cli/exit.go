@@ -58,6 +58,7 @@ func notCanceled(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
+	// Here something in err is a cancellation: either one of a list, or what a chain leads to.
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return notCanceled(errors.Unwrap(err))

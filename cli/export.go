@@ -86,6 +86,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// nil means all namespaces, those without keys included: they have nothing to write.
 	var namespaces []int
 	if n := c.Int("db"); n >= 0 {
 		if _, err := store.Use(n); err != nil {
@@ -111,6 +112,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 		r.Broken = lines.Broken
 	}
 	bar.Clear()
+	// A file that ends early looks like a whole one of a smaller store, if it is of lines or commands: so it is said.
 	switch {
 	case ctx.Err() != nil:
 		t.Complain(errors.New("interrupted; what has been written is not the whole store"))

@@ -202,6 +202,7 @@ func (o *storeOptions) takeTarget(c *cli.Context) error {
 		o.addr = absolute(socket)
 	}
 	target, name, host := c.String("url"), c.String("connection"), c.IsSet("host") || c.IsSet("port")
+	// --dir counts only with --connection here: with a server it has an error of its own.
 	named := 0
 	for _, is := range []bool{o.addr != "", target != "", name != "", host, name != "" && c.IsSet("dir")} {
 		if is {
@@ -254,6 +255,7 @@ func chosenFormat(t *terminal.Streams, c *cli.Context) (terminal.Format, error) 
 		}
 		chosen++
 	}
+	// The short options are redis-cli's. Their order does not matter, for two of them are an error.
 	for name, named := range map[string]terminal.Format{"raw": terminal.Raw, "no-raw": terminal.Typed, "json": terminal.JSON, "csv": terminal.CSV} {
 		if c.Bool(name) {
 			chosen++

@@ -39,6 +39,7 @@ func importCommand(t *terminal.Streams) *cli.Command {
 			quietFlag(),
 		),
 		Action: func(c *cli.Context) error {
+			// The forms: --from URL [DIR], FILE, and DIR FILE.
 			switch {
 			case c.String("from") != "" && c.NArg() <= 1:
 				if err := takeDir(c, c.NArg()); err != nil {
@@ -90,6 +91,7 @@ func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error
 	if err != nil {
 		return err
 	}
+	// A manifest has a bar for each of its files, a table reads its header before, anything else is one file.
 	started := time.Now()
 	var result fileimport.Result
 	switch {
@@ -172,6 +174,7 @@ func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, e
 	if err != nil {
 		return nil, failed(exitCommand, err)
 	}
+	// The reader has a goroutine, which ends with this context: a read of a pipe cannot be interrupted otherwise.
 	reading, done := context.WithCancel(ctx)
 	in := &input{size: size, closing: func() {
 		done()

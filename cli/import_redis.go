@@ -83,6 +83,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	if c.IsSet("type") {
 		o.Type = c.String("type")
 	}
+	// Import and Verify have one form, so that both read the server in the same way.
 	var store *db.Store
 	run := transfer.Import
 	if c.Bool("verify") {
@@ -105,6 +106,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 		}
 		t.Complain(fmt.Errorf("interrupted after %s%s", humanize.Plural(r.Keys, "key"), hint))
 	}
+	// The store is closed before anything is reported: what it could not write was not imported.
 	err = failed(statusOf(err), err)
 	if closeInto(&err, store.Close); err != nil {
 		return err

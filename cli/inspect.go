@@ -62,6 +62,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	case err != nil:
 		return failed(exitCommand, fmt.Errorf("inspect %s: %w", dir, err))
 	}
+	// JSON is not cut to the screen and has no colours: it is the same wherever it goes.
 	switch file := c.String("html"); {
 	case c.Bool("json"):
 		err = json.NewEncoder(t.Out).Encode(seen)

@@ -74,6 +74,7 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	bar := t.Progress(asJSON || quiet, "repair", 2*logBytes(dir))
 	result, err := repair.Salvage(ctx, dir, partial, seam.With(&bitcask.Options{}, seam.Options{Read: bar.Add}))
 	bar.Clear()
+	// What the error of a failure says of the files that it leaves depends on how far it got.
 	what := "is incomplete: delete it, and repair again when that is put right"
 	if err == nil {
 		what = "is the whole of the new store, without its name: rename it"

@@ -56,6 +56,7 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 		err = r.directory(ctx)
 	}
 	r.bar.Clear()
+	// An interrupt that came when all was done is none.
 	if ctx.Err() != nil && err != nil {
 		t.Complain(errors.New("interrupted; nothing was restored"))
 		return err

@@ -56,6 +56,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	if err := r.extract(ctx, in, partial); err != nil {
 		return err
 	}
+	// What was extracted is judged like any store: an archive of something else has no manifest, for instance.
 	store, first, findings, err := r.check(ctx, partial)
 	switch {
 	case store == nil && isDamage(err):
@@ -81,6 +82,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 // file, or through a link; a sparse one could claim to be larger than any disk. The sum of lengths is bounded by what
 // there is to read. An archive that ends early is damage, one that is none at all is an error of opening.
 func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
+	// The reader's buffer is what lets the beginning be looked at before it is read as tar.
 	buffered := bufio.NewReaderSize(in, 1<<20)
 	for _, c := range compressions {
 		if begin, err := buffered.Peek(len(c.magic)); err == nil && string(begin) == c.magic {
@@ -103,6 +105,8 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 		if h.Typeflag == tar.TypeDir && name == "." { // by tar itself, of a directory
 			continue
 		}
+		// A sparse file is one of several forms of tar's, by a header of its own; package tar reads its zeros from
+		// nowhere.
 		sparse := slices.ContainsFunc(slices.Collect(maps.Keys(h.PAXRecords)), func(k string) bool { return strings.HasPrefix(k, "GNU.sparse") })
 		if h.Typeflag != tar.TypeReg || sparse || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\:`) {
 			return r.failed(exitOpen, fmt.Errorf("%.80q is no file of a backup", h.Name))

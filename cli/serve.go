@@ -112,6 +112,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	if err != nil {
 		return failed(exitOpen, err)
 	}
+	// From here on every way out closes the sockets, until serveAll has them: those who serve a socket close it.
 	web, err := listenHTTP(ctx, config)
 	if err != nil {
 		return failed(exitOpen, sockets.close(err, nil))
@@ -174,6 +175,7 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	work.Go(func() { tellSupervisor(ctx, logger) })
 	work.Go(func() { reloadOnHangup(ctx, v, logger) })
 	work.Go(func() { releaseMemory(ctx, releaseEvery) })
+	// Each that serves reports once, and the channel has room for all, so none of them waits for a reader.
 	ended := make(chan error, len(sockets.unix)+2)
 	waiting := len(sockets.unix) + 1
 	if web != nil {
@@ -184,6 +186,7 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	for _, ln := range sockets.unix {
 		work.Go(func() { ended <- v.Serve(ctx, ln) })
 	}
+	// The first that ends, for whatever reason, ends the others: half a server would look like a whole one.
 	var err error
 	for range waiting {
 		err = errors.Join(err, <-ended)

@@ -50,6 +50,7 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 		}
 		return l, nil
 	}
+	// Unset, whether clients need a certificate depends on whether there is one to verify theirs by: see TLSOptions.
 	if config.IsSet("tls-auth-clients") {
 		files.AuthClients = server.ClientCertificates(config.Get("tls-auth-clients"))
 	}

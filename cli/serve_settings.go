@@ -51,6 +51,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 		}
 		return config.Set(name, value)
 	}
+	// --sync has a default for the help alone: only one that was given wins over the file.
 	fsync := ""
 	if c.IsSet("sync") {
 		mode, err := syncMode(c.String("sync"))
@@ -170,6 +171,7 @@ func listen(ctx context.Context, addr, perm string) (ln net.Listener, err error)
 	if !strings.HasPrefix(addr, "/") {
 		return config.Listen(ctx, "tcp", addr)
 	}
+	// A server that listens answers, so a file that nobody answers at is a remainder.
 	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
 		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
 	}

@@ -142,7 +142,7 @@ func (s *session) track(args [][]byte, r resp.Reply) {
 		if !r.IsError() || aborted {
 			s.inMulti = false
 		}
-	case r.IsError():
+	case r.IsError(): // it has changed nothing
 	case name == "multi":
 		s.inMulti, s.multiDB = true, s.db
 	case name == "select" && len(args) == 2:
@@ -167,7 +167,9 @@ func (s *session) selected(db int) {
 }
 
 // lostState forgets what a new connection does not know about. The namespace from before MULTI is
-// selected again on the new connection.
+// selected again on the new connection. What cannot be known is not guessed: a name that CLIENT SETNAME
+// gave, WATCH and CLIENT TRACKING are gone. An embedded session loses nothing, and is asked again by the
+// next command.
 func (s *session) lostState() {
 	if s.inMulti {
 		s.selected(s.multiDB)

@@ -105,6 +105,7 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 	if len(words) < 3 || scan == "" || !s.mayComplete(line, words[len(words)-1]) {
 		return nil
 	}
+	// What may stand here are the optional arguments, up to the first that must come.
 	takes := false
 	for _, argument := range c.Remaining(words[1 : len(words)-1]) {
 		if argument.Type == "block" && argument.Optional {
@@ -220,6 +221,7 @@ func sameCase(name, prefix, like string) string {
 // count that is not there yet gives none.
 func isKeyPosition(c *command.Command, words []string) bool {
 	i := len(words) - 1
+	// A command may have several runs of keys, such as a destination and the sources after a count.
 	for _, k := range c.Keys {
 		first, last, step := k.First, k.First+k.Last, max(k.Step, 1)
 		switch {
@@ -257,6 +259,7 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 			args = append(args, "TYPE", typ)
 		}
 		reply, err := s.query(context.Background(), args...)
+		// Perhaps the server does not know TYPE; any other error comes again, and ends the search then.
 		if err != nil && typ != "" {
 			return s.completeKey(line, prefix, "")
 		}

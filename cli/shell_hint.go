@@ -25,6 +25,7 @@ func hint(line string) string {
 		return ""
 	}
 	typed := words[1:]
+	// A container has its subcommands as the hint until one of them is complete.
 	if len(c.Subcommands) > 0 {
 		if len(typed) == 0 || len(typed) == 1 && !complete {
 			return subcommandHint(c)

@@ -84,6 +84,7 @@ func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	if err == nil {
 		err = program.Start()
 	}
+	// The session prints to s.Out, so that is what is exchanged, and put back at the end.
 	out, format := s.Out, s.printer.Format
 	if err != nil {
 		fmt.Fprintf(s.Out, "Error: %v\n", err)
@@ -139,6 +140,7 @@ func (s *session) peek(ctx context.Context, key string) {
 		fmt.Fprintln(s.Out, "PEEK cannot look within MULTI")
 		return
 	}
+	// ask puts the key at the place of "", which no other argument here is. The first error is shown and ends it.
 	ask := func(args ...string) (resp.Reply, bool) {
 		for i := range args {
 			if i > 0 && args[i] == "" {
@@ -164,6 +166,8 @@ func (s *session) peek(ctx context.Context, key string) {
 		}
 		return
 	}
+	// Each command is of its own moment: a key that changes in between shows figures that do not agree, and no worse.
+	// The arguments are copied, because ask writes the key into them.
 	var length, begin, ttl, encoding resp.Reply
 	for _, q := range []struct {
 		args  []string
@@ -173,6 +177,7 @@ func (s *session) peek(ctx context.Context, key string) {
 			return
 		}
 	}
+	// PTTL is negative for a key without a deadline, and for one that has gone.
 	fmt.Fprintf(s.Out, "%s (%s), %s", typ, encoding, humanize.Plural(length.Int, how.unit))
 	if ttl.Int >= 0 {
 		fmt.Fprintf(s.Out, ", expires in %s", humanize.Duration(time.Duration(ttl.Int)*time.Millisecond))
@@ -193,6 +198,7 @@ func (s *session) peek(ctx context.Context, key string) {
 		listed = [][]byte{[]byte("HGETALL")} // whose reply has the same form
 	}
 	s.Out.Write(s.render(listed, shown))
+	// What is not shown is counted in elements, of a string in bytes.
 	left := length.Int - int64(len(shown.Items)/pairs)
 	if typ.String() == "string" {
 		left = length.Int - int64(len(shown.Text))

@@ -86,6 +86,7 @@ func (s *session) runTyped(line []byte) {
 	if len(args) == 0 || len(pipe) == 0 && s.runLocal(args) {
 		return
 	}
+	// As in redis-cli a number before a command is how often it runs; a number alone is a command.
 	repeat := 1
 	if len(args) > 1 && terminal.IsRepeat(string(args[0])) {
 		if repeat, err = strconv.Atoi(string(args[0])); err != nil {
@@ -154,6 +155,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 		}
 		return true
 	}
+	// An error of Do, and not a reply, means that the connection is gone, or that the wait was broken off.
 	s.lostState()
 	switch {
 	case errors.Is(err, context.Canceled) && listens(args):

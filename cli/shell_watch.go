@@ -66,6 +66,7 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 		fmt.Fprintf(s.Out, ":watch does not run %s again and again\n", strings.ToUpper(string(args[0])))
 		return
 	}
+	// The title repeats what was typed, which may have been pasted: it is made safe for the terminal.
 	title := fmt.Sprintf("every %v: %s\n", every, terminal.Safe(bytes.Join(args, []byte(" "))))
 	err := watch(ctx, s.Streams, true, every, 0, func() ([]byte, error) {
 		shown := []byte(title)
@@ -78,6 +79,7 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 		}
 		return firstLines(shown, s.Height()-1), err
 	})
+	// An interrupt in the middle of a command closes the connection, and with it what only that knew.
 	if ctx.Err() != nil {
 		s.lostState()
 	}

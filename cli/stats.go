@@ -113,6 +113,7 @@ func printStats(w io.Writer, store *db.Store) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
+	// The rows are of namespaces that have keys.
 	live := ""
 	if len(st.Namespaces) > 0 {
 		if err := keys.Write(w); err != nil {

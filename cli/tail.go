@@ -77,6 +77,7 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	if err := mustBeStore(dir); err != nil {
 		return err
 	}
+	// The feed takes no lock: it reads what another process writes, as far as that is on disk.
 	from, err := bitcask.OpenFeed(ctx, dir, bitcask.FeedOptions{After: o.since, Newest: o.last})
 	if err != nil {
 		return tailError(ctx, t, dir, o, err, true)
@@ -88,6 +89,7 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 		if flushed := out.Flush(); flushed != nil {
 			return failed(exitCommand, flushed)
 		}
+		// --last 0 leaves out what was there at the beginning, and nothing that comes.
 		o.none = false
 		if err == nil && o.follow {
 			err = from.Wait(ctx)
@@ -139,8 +141,10 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 		return ctx.Err()
 	case errors.As(err, &exit):
 		return err
+	// Merges have removed records of commits after --since: what is left of those commits would be half of them.
 	case errors.As(err, &missing):
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; take a stave export, then go on with --since %d", dir, missing, missing.From))
+	// The number is larger than any of this store: it is of another one, or this one was restored from a backup.
 	case errors.As(err, &future):
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; --since 0 begins with the first commit, or take a stave export", dir, future))
 	case errors.Is(err, bitcask.ErrReplaced):
@@ -202,6 +206,7 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 		}
 		return append(dst, '}')
 	}
+	// A change of a whole namespace has no key, and so says which namespace even if it is 0.
 	whole := ch.Op == feed.OpFlush || ch.Op == feed.OpSwap
 	if ch.Namespace != 0 || whole {
 		number("db", int64(ch.Namespace))

@@ -52,6 +52,7 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	if len(found) == 0 {
 		return openError(dir, errors.New("there is no store in this directory"))
 	}
+	// A version that a damaged header says is not believed.
 	newer := false
 	for _, f := range found {
 		newer = newer || f.Version > f.Current && !f.derived && !f.Damaged
@@ -77,6 +78,7 @@ func fileVersions(dir string) ([]fileVersion, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A fileVersion without its count is the key, so equal files are counted together.
 	counts := map[fileVersion]int{}
 	for _, e := range entries {
 		v, err := dump.VersionOf(filepath.Join(dir, e.Name()))
@@ -129,6 +131,7 @@ func printVersions(t *terminal.Streams, found []fileVersion) error {
 	if err := table.Write(t.Out); err != nil {
 		return err
 	}
+	// Damage comes first, then what a writer will replace by itself.
 	text := fmt.Sprintf("nothing to upgrade: %s of the present format", humanize.Plural(files, "file"))
 	switch {
 	case damaged > 0:

@@ -42,6 +42,7 @@ func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Du
 		fmt.Fprint(t.Out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
 		defer fmt.Fprint(t.Out, "\x1b[?25h\x1b[?1049l")
 	}
+	// An error of draw that came of the interrupt is none, so the context is asked first.
 	for n := 0; ; {
 		shown, err := draw()
 		if ctx.Err() != nil {
