@@ -55,7 +55,7 @@ func backupCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A backupReport is what --json prints. The time is that of the whole command, the opening
-// included.
+// included. restore prints one too: the members mean the same there.
 type backupReport struct {
 	bitcask.BackupResult
 	Took time.Duration `json:"took_ns"`

@@ -41,7 +41,7 @@ func benchCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// The largest values that are accepted: larger ones are typing mistakes.
+// The largest values that are accepted: larger ones are typing mistakes. That of a value's size is the store's own.
 const (
 	maxBenchEntries = 1_000_000_000
 	maxBenchThreads = 1024

@@ -24,7 +24,8 @@ import (
 // Damage has an exit status of its own, distinct from "could not be opened": a script that checks
 // at night must tell a broken disk from a wrong path.
 
-// maxFindings is how many findings are printed; the rest are counted.
+// maxFindings is how many findings are printed; the rest are counted. It bounds the memory of a check as well, whatever
+// the damage.
 const maxFindings = 1000
 
 // checkCommand describes stave check. Its statuses are 0 for a sound store, 4 for a damaged one, and 3 for one that
@@ -44,7 +45,8 @@ func checkCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A checkReport is what --json prints. It is printed for a store that cannot be opened as well,
-// with that as its finding, so a program need not parse texts.
+// with that as its finding, so a program need not parse texts. Findings has the first maxFindings at
+// most, Result counts all of them. Sound says the same as the status.
 type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`

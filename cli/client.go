@@ -23,6 +23,7 @@ func cliCommand(t *terminal.Streams) *cli.Command {
 			if c.IsSet("pass") {
 				return usagef("a command line is seen by every user of the machine: the password is taken from $STAVE_PASSWORD or $REDISCLI_AUTH")
 			}
+			// Anything that exec alone understands goes there; what is left is the shell.
 			mode, err := chosenMode(c)
 			if err != nil || mode != nil || c.NArg() > 0 || c.IsSet("repeat") || c.IsSet("interval") || c.Bool("stdin-arg") || c.IsSet("stdin-tag") {
 				return runExec(t, c) // which also words the error

@@ -17,7 +17,7 @@ import (
 // person types. (Those that come with urfave/cli evaluate the line typed so far.) contrib has all of them; a test
 // compares.
 
-// completionShells are the shells in the order of the help.
+// completionShells are the shells in the order of the help. All but fish have a file of their own in completion.
 var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 
 // completionCommand describes stave completion. The script goes to the standard output; where a shell looks for it is

@@ -16,7 +16,7 @@ import (
 // skipped. Words are separated by blanks, so a directory with a blank in its name cannot be named here. The file is
 // read anew by each command that needs it, and never written.
 
-// userSettings is what the file of settings says.
+// userSettings is what the file of settings says. The order of preferences is that of the file: the last of two holds.
 type userSettings struct {
 	path        string
 	connections map[string]string

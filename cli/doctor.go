@@ -43,7 +43,8 @@ type diagnosis struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// The states of a diagnosis.
+// The states of a diagnosis. A failure is what a server cannot work with, or must not; a warning is what will be
+// regretted.
 const (
 	stateOK      = "ok"
 	stateWarning = "warning"
@@ -62,6 +63,7 @@ func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 		if err == nil {
 			return openError(dir, errors.New("not a directory"))
 		}
+		// The root is its own parent, and is there.
 		for at != filepath.Dir(at) {
 			if at = filepath.Dir(at); isDir(at) {
 				break

@@ -73,6 +73,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
 	out := bufio.NewWriterSize(t.Out, 64<<10)
+	// Damage is noted as it is shown, for it is no error of the walk.
 	damaged := false
 	show := func(i dump.Item) error {
 		damaged = damaged || i.What == dump.Damage

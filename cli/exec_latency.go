@@ -15,7 +15,8 @@ import (
 // that of the round trip, with the network and this process in it; what the server itself measures is in LATENCY. A
 // server that stands still for longer than the interval is one long sample, and not the many that would have waited.
 
-// pingPause is the time between a reply and the next PING.
+// pingPause is the time between a reply and the next PING, as in redis-cli. It leaves the server idle in between, so
+// what is measured is not the load of the measurement.
 const pingPause = 10 * time.Millisecond
 
 // runLatency prints a line for each interval, -r of them or until it is interrupted. An interval is a second, or what

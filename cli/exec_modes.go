@@ -17,7 +17,8 @@ import (
 // there is no mode for is known too, as an option that is not in the help: whoever tries it is told what there is
 // instead.
 
-// An execMode is such a mode.
+// An execMode is such a mode. run gets the options of the command line; the session is opened and closed around it. A
+// mode that has no run is one that there is not.
 type execMode struct {
 	name, usage string
 	run         func(ctx context.Context, s *session, c *cli.Context) error

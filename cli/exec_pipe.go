@@ -131,7 +131,7 @@ func (p *pipeRun) run(ctx context.Context) error {
 	return err
 }
 
-// maxComplaints is how many errors are named one by one.
+// maxComplaints is how many errors are named one by one, with --keep-going.
 const maxComplaints = 100
 
 // fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command

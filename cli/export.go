@@ -14,7 +14,8 @@ import (
 )
 
 // An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading
-// only, which pins it to one moment, also while a server writes to it.
+// only, which pins it to one moment, also while a server writes to it. With --to it goes to a running Redis instead of
+// the standard output: export_redis.go.
 
 // exportCommand describes stave export. Its statuses: 1 if it could not be written, 3 if the store or the Redis could
 // not be had, 5 if something was left out.
@@ -68,7 +69,7 @@ func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	return nil
 }
 
-// The formats that are written.
+// The formats that are written: Stave's own lines, which leave nothing out, and Redis's two files.
 const (
 	exportJSON = "jsonl"
 	exportRDB  = "rdb"
@@ -97,6 +98,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	if c.String("to") != "" {
 		return runRedisExport(ctx, t, c, store, namespaces)
 	}
+	// The three formats differ in nothing but the function that writes them.
 	bar := t.Progress(c.Bool("quiet"), "export", int64(store.Stats().Keys))
 	update := func(bytes, keys int64) { bar.Update(keys, bytes, keys) }
 	o := redisfile.ExportOptions{Version: c.Int("rdb-version"), Namespaces: namespaces, Match: c.String("match"), Sort: c.Bool("sort"), Progress: update}

@@ -32,6 +32,7 @@ func runRedisExport(ctx context.Context, t *terminal.Streams, c *cli.Context, st
 	bar := t.Progress(c.Bool("quiet"), "export", int64(stats.Keys))
 	o := transfer.ExportOptions{Namespaces: namespaces, Libraries: len(namespaces) == 0 && c.String("match") == "", Database: database}
 	o.Options = transferOptions(t, c, func(keys, bytes int64) { bar.Update(keys, bytes, keys) })
+	// Only namespaces with keys are brought, so that a Redis with fewer databases does not refuse empty ones.
 	if len(namespaces) == 0 {
 		for _, ns := range stats.Namespaces {
 			o.Namespaces = append(o.Namespaces, ns.Namespace)

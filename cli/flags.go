@@ -64,7 +64,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 }
 
 // takesValue reports whether the option's value is the next argument. "--name=value" is one
-// argument: its name has the value in it, matches nothing, and so takes no second one.
+// argument: its name has the value in it, matches nothing, and so takes no second one. An option
+// that the command does not know takes none either, so what follows it stays an argument.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range command.Flags {
@@ -156,7 +157,8 @@ func chosenDir(c *cli.Context) string {
 }
 
 // syncFlag is how commands that write say when the disk has to follow. Each command has its own
-// default: what a person types is synced soon, an import once at its end.
+// default: what a person types is synced soon, an import once at its end. Closing the store syncs in
+// every mode.
 func syncFlag(value string) cli.Flag {
 	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
 }

@@ -160,7 +160,8 @@ func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.
 }
 
 // An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import
-// ends early.
+// ends early. The goroutine of a reader that waits for a terminal stays until the process ends, for such a read cannot
+// be broken off.
 type input struct {
 	*fileimport.Source
 	size    int64 // in bytes; 0: unknown
@@ -252,7 +253,8 @@ func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport
 	return nil
 }
 
-// importedText says what an import did. Counts that are zero are left out; JSON has them all.
+// importedText says what an import did. Counts that are zero are left out; JSON has them all. Bytes are those of the
+// file, not of the store.
 func importedText(name string, r fileimport.Result) string {
 	var text strings.Builder
 	text.WriteString("imported " + humanize.Plural(r.Keys, "key"))

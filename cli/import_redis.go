@@ -30,7 +30,8 @@ func redisFlags() []cli.Flag {
 	}
 }
 
-// checkRedisFlags refuses options that have nothing to do with each other. It is asked with --from and without.
+// checkRedisFlags refuses options that have nothing to do with each other. It is asked with --from and without: an
+// option about a Redis that is given with a file was meant for something.
 func checkRedisFlags(c *cli.Context) error {
 	if c.String("from") == "" {
 		for _, name := range []string{"match", "rate", "state", "verify"} {
@@ -127,6 +128,7 @@ func transferOptions(t *terminal.Streams, c *cli.Context, progress func(keys, by
 // reportCompared prints the result of --verify, and is an error if there are differences: status 5, as of an import
 // that is not complete. The keys that differ were named on the standard error. Quiet says nothing if none does.
 func reportCompared(t *terminal.Streams, c *cli.Context, r transfer.Result, took time.Duration) error {
+	// A map, because the result of an import has members that mean nothing here.
 	figures := map[string]int64{"keys": r.Keys, "different": r.Different}
 	sentence := fmt.Sprintf("compared %s in %s: %d differ", humanize.Plural(r.Keys, "key"), humanize.Duration(took), r.Different)
 	if err := report(t.Out, c.Bool("json"), c.Bool("quiet") && r.Different == 0, figures, sentence); err != nil {

@@ -51,6 +51,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// The bar counts keys, of which the store knows how many there are.
 	quiet := c.Bool("quiet")
 	bar := t.Progress(quiet || c.Bool("json"), "inspect", int64(store.Stats().Keys))
 	seen, err := inspect.Look(ctx, store, c.Int("biggest"), func(keys int) { bar.Update(int64(keys), 0, int64(keys)) })

@@ -41,7 +41,7 @@ func mergeCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A mergePlan is what --dry-run --json prints. Bytes that are read, written and reclaimed are those
-// of the segments taken, as of now.
+// of the segments taken, as of now. All segments are listed, Taken says how many of them are taken.
 type mergePlan struct {
 	Segments []plannedSegment `json:"segments"`
 	Taken    int              `json:"taken"`
@@ -101,7 +101,8 @@ func runMergePlan(t *terminal.Streams, dir string, all, asJSON bool) (err error)
 }
 
 // printMergePlan prints a row a segment, and what all of it would cost and bring. The reasons are
-// the policy's own words, so that the plan cannot disagree with what a merge does.
+// the policy's own words, so that the plan cannot disagree with what a merge does. Sizes are of
+// segments as they are on disk; a merged one is smaller by what is dead.
 func printMergePlan(w io.Writer, plan mergePlan) error {
 	table := terminal.NewTable("segment", "size", "live", "dead", "records", "merge", "why")
 	for _, s := range plan.Segments {

@@ -22,7 +22,7 @@ import (
 // A repair never changes the store that it reads. It makes a new one from what verifies, and lists
 // the losses key by key where the keys are known: a person has to decide whether to accept them.
 
-// maxLosses is how many losses are printed; --json has them all.
+// maxLosses is how many losses are printed; --json has them all. The sentence at the end has their number either way.
 const maxLosses = 1000
 
 // repairCommand describes stave repair. It takes no lock on the damaged store, whose LOCK may be gone or of a process

@@ -69,7 +69,8 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 		result.Linked, humanize.Size(result.BytesLinked), result.Copied, humanize.Size(result.BytesCopied)))
 }
 
-// A restore is one run of the command.
+// A restore is one run of the command. keys and result are set when it has succeeded; of an archive all segments count
+// as copied.
 type restore struct {
 	t         *terminal.Streams
 	from, out string
@@ -78,7 +79,8 @@ type restore struct {
 	result    bitcask.BackupResult
 }
 
-// failed words an error of the restore itself.
+// failed words an error of the restore itself: with the place that was read, for the new one is what the person has
+// just typed. nil stays nil.
 func (r *restore) failed(status int, err error) error {
 	if err == nil {
 		return nil

@@ -41,6 +41,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 			r.bar.Next("extract", info.Size())
 		}
 	}
+	// Asked before the archive is read, which may be long, and again by Mkdir and the rename.
 	partial := filepath.Clean(r.out) + ".partial"
 	if err := maybeNew(r.out, partial); err != nil {
 		return r.failed(exitCommand, err)
@@ -71,6 +72,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	if err != nil {
 		return r.failed(exitCommand, err)
 	}
+	// The files are synced one by one as they are written; with their names on disk the directory may get its own.
 	if err = vfs.OS().SyncDir(partial); err == nil {
 		err = publish(partial, r.out)
 	}
@@ -90,6 +92,7 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 		}
 	}
 	for files, archive := 0, tar.NewReader(buffered); ; files++ {
+		// What an error means depends on whether any file has come: before that it is no archive, later a damaged one.
 		h, err := archive.Next()
 		switch {
 		case err == io.EOF && files > 0:

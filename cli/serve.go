@@ -21,7 +21,9 @@ import (
 )
 
 // The server's process: its options, its one line on the standard output once clients can connect
-// (which a supervisor or a test waits for), and its end. Package server does the rest.
+// (which a supervisor or a test waits for), and its end. Package server does the rest. The files
+// serve_* have what surrounds it: settings and the log, sockets, what is told to systemd, memory that
+// is given back.
 
 // serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of
 // a process.
@@ -117,6 +119,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	if err != nil {
 		return failed(exitOpen, sockets.close(err, nil))
 	}
+	// An error in the settings that New alone can find, such as in a file of users, closes all again.
 	v, err := server.New(store, options)
 	if err == nil && l.tcp.Secure != nil {
 		v.OnReload(l.tcp.Secure.Reload)

@@ -14,13 +14,14 @@ import (
 // Where serve listens. Addresses are judged before the store is opened: one that is refused must not look served for a
 // moment.
 
-// listening is what the settings say about it.
+// listening is what the settings say about it. A server has Unix sockets, TCP addresses, or both; the sockets are
+// opened once, the addresses may change while it runs.
 type listening struct {
 	paths []string // of Unix sockets
 	tcp   server.Listen
 }
 
-// sockets are what is open.
+// sockets are what is open. bound is there also without any TCP address, since CONFIG SET port may add one.
 type sockets struct {
 	unix  []net.Listener
 	bound *server.Bound

@@ -43,7 +43,8 @@ func readHeap() (h heapState) {
 }
 
 // isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be
-// given back.
+// given back. Quiet is to have allocated no more than a 32nd of what is live. A heap of less than 64 MiB must have
+// leastReleased to give, so a small server is not collected for a few pages.
 func (h heapState) isWorthReleasing(before heapState) bool {
 	surplus := h.objects - min(h.objects, h.live) + h.free
 	return h.allocated-before.allocated <= h.live/32 && surplus >= max(leastReleased, h.live/8)

@@ -21,7 +21,7 @@ import (
 
 // A setting of the server comes from its default, the file, the environment or a flag; the last of these that
 // has it holds. Package server has the table of settings; here is what the process makes of those that
-// concern its start.
+// concern its start. What a setting means while the server runs is in server/config_bindings.go.
 
 // serveSettings gathers them. A warning is a setting that has no effect. All errors are of usage: nothing has been
 // opened but the file of settings and what it includes.

@@ -21,7 +21,8 @@ import (
 // shows it among the replies.
 
 // A session is one conversation with a store, interactive or not. It is used by one goroutine. What
-// the prompt shows is copied here, because a server does not say it.
+// the prompt shows is copied here, because a server does not say it. Out is exchanged while the replies
+// of a line go to another program (pipeInto), so nothing else may keep it.
 type session struct {
 	*terminal.Streams
 	backend backend
@@ -41,7 +42,8 @@ type session struct {
 
 // newSession opens the store or names the server. Servers are dialled here so that a wrong address
 // is known at once. A server is not asked for anything beyond the greeting: it may be a Redis that
-// allows little.
+// allows little. The caller closes the backend, which gives up the store's lock. Errors have their
+// status: 2 for files of TLS that cannot be read, 3 for what could not be opened or reached.
 func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*session, error) {
 	s := &session{Streams: t, db: o.db, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
 	if o.addr == "" {

@@ -17,14 +17,16 @@ import (
 // command completes without a line here. Keys are requested with SCAN, which works on any server
 // and blocks no client, and only for as long as a person is ready to wait.
 
-// A candidate is one way to complete the word before the cursor.
+// A candidate is one way to complete the word before the cursor. Its value is as it must be typed, in quotes where it
+// is no plain word.
 type candidate struct {
 	value string // replaces the word
 	note  string // shown next to it
 	group string // heading
 }
 
-// Limits of looking for key names: completion must not stop anyone's work.
+// Limits of looking for key names: completion must not stop anyone's work. 20 pages of 500 keys take a server some
+// milliseconds in all; what matches only after 10,000 keys is not offered.
 const (
 	maxKeyCandidates = 64
 	maxKeyScans      = 20 // SCAN calls, keyScanCount keys each
@@ -179,7 +181,8 @@ func completeHelp(words []string) (found []candidate) {
 }
 
 // completeKeyword lists the keywords that the rest of the syntax offers. It offers what may stand
-// at this place and not more: after an argument that must come, nothing is known.
+// at this place and not more: after an argument that must come, nothing is known. A keyword that
+// has been typed already is not offered again, unless it may be repeated: Remaining has taken it off.
 func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	prefix, typed := words[len(words)-1], words[1:len(words)-1]
 	if strings.Contains(c.Name, "|") {

@@ -68,7 +68,7 @@ func groups() []string {
 	return names
 }
 
-// title is a command's name as people write it: CLIENT SETNAME.
+// title is a command's name as people write it: CLIENT SETNAME. In the table it is client|setname.
 func title(c *command.Command) string {
 	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
 }
@@ -122,7 +122,7 @@ func groupHelp(group string, bold bool) string {
 	return b.String()
 }
 
-// writeUsage writes a command's name and arguments.
+// writeUsage writes a command's name and arguments, on one line however long: the terminal wraps it where it is narrow.
 func writeUsage(b *strings.Builder, c *command.Command, bold bool) {
 	name := terminal.Paint(bold, title(c), "1")
 	fmt.Fprintf(b, "  %s\n", strings.TrimSpace(name+" "+c.Syntax))

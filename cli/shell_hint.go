@@ -59,7 +59,8 @@ func subcommandHint(c *command.Command) string {
 }
 
 // typedWords splits an unfinished line. A quote that is still open belongs to a last word that is
-// not complete. Both quotes are tried, so the words before an open one are known.
+// not complete. Both quotes are tried, so the words before an open one are known. A line that cannot
+// be split at all has no words.
 func typedWords(line string) (words []string, complete bool) {
 	complete = line == "" || strings.HasSuffix(line, " ")
 	args, err := resp.SplitLine([]byte(line))

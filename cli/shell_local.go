@@ -78,6 +78,7 @@ func systemCommand(ctx context.Context, line string) *exec.Cmd {
 // is called. That waits for the program, which may end before it has read everything. A program that cannot be started
 // is reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
 func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
+	// The program's output is not collected: it has the screen, or is a pager of its own.
 	program := systemCommand(ctx, command)
 	program.Stdout, program.Stderr = s.Out, s.Err
 	to, err := program.StdinPipe()
@@ -134,7 +135,8 @@ var peekCommands = map[string]struct {
 }
 
 // peek shows what a key is: its type, encoding, length and time to live on one line, and then its beginning. It reads
-// no more than it shows.
+// no more than it shows, but for small hashes and sets, which a server gives whole. A type that it does not know, such
+// as one of a module, is named and not looked into. The form is that of replies.
 func (s *session) peek(ctx context.Context, key string) {
 	if s.inMulti {
 		fmt.Fprintln(s.Out, "PEEK cannot look within MULTI")

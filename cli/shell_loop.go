@@ -34,7 +34,7 @@ type lineEditor interface {
 	readLine() (string, error)
 }
 
-// errInterrupted means that the line was dropped by Ctrl-C.
+// errInterrupted means that the line was dropped by Ctrl-C. It never leaves the shell, so it has no status.
 var errInterrupted = errors.New("interrupted")
 
 // interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends
@@ -243,7 +243,7 @@ func isLocal(word string) bool {
 }
 
 // prompt is what the interactive shell shows before a line. It is asked for before each line, since
-// a command may have changed it.
+// a command may have changed it. It asks the session alone, never the server.
 func (s *session) prompt() string {
 	if s.question != "" {
 		return s.question

@@ -45,7 +45,7 @@ func (s *session) page(text []byte) {
 }
 
 // isLong says whether a text has more lines than the screen shows with a prompt below them. Characters of several bytes
-// count as so many.
+// count as so many, and so do colours: a text that just fits may go to the pager, which shows it and ends.
 func (s *session) isLong(text []byte) bool {
 	left, width := s.Height()-1, s.Width()
 	if left <= 0 {

@@ -68,6 +68,7 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	}
 	// The title repeats what was typed, which may have been pasted: it is made safe for the terminal.
 	title := fmt.Sprintf("every %v: %s\n", every, terminal.Safe(bytes.Join(args, []byte(" "))))
+	// A reply is shown whole when all of it is there, so a picture is never half of the old and half of the new one.
 	err := watch(ctx, s.Streams, true, every, 0, func() ([]byte, error) {
 		shown := []byte(title)
 		err := s.backend.Do(ctx, args, func(r resp.Reply) {

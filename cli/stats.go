@@ -73,6 +73,7 @@ func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duratio
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// The store is brought up to date by itself; each picture asks only for what is known by then.
 	return watch(ctx, t, !asJSON, every, count, func() ([]byte, error) {
 		var b bytes.Buffer
 		if asJSON {

@@ -20,6 +20,8 @@ import (
 
 // How commands open a store. Commands that only read must not make one: a
 // misspelt path would be answered with an empty store instead of an error.
+// Those that write make one in a new or an empty directory, and never among
+// files of others.
 
 // absolute makes a path absolute where that is possible. It is not where the working directory has been removed; the
 // path is good enough then for messages.
@@ -187,7 +189,8 @@ func openError(dir string, err error) error {
 	return failed(exitOpen, err)
 }
 
-// isOpening reports whether an error already says which store could not be opened.
+// isOpening reports whether an error already says which store could not be opened. It compares text, for that is what
+// would be repeated.
 func isOpening(err error, dir string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "db: "), "open "+dir+":")
 }

@@ -27,7 +27,8 @@ import (
 // takes to go on after it. A commit of which nothing is to be shown has no line. The forms of values are those of stave
 // export, so that a reader of one can read the other.
 
-// tailCommand describes stave tail.
+// tailCommand describes stave tail. --since is what a program keeps of the last line that it has dealt with; without it
+// the last commits are shown, for a person.
 func tailCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "tail",
@@ -177,7 +178,8 @@ func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown
 	return append(dst, "]}\n"...), shown
 }
 
-// shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are.
+// shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are,
+// and a swap concerns both namespaces. Libraries belong to none, so a choice of keys leaves them out.
 func (o *tailOptions) shows(ch *feed.Change) bool {
 	in := o.db < 0 || ch.Namespace == o.db
 	switch ch.Op {

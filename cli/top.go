@@ -57,6 +57,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 	}
 	defer closeInto(&err, s.backend.Close)
 	var before topSample
+	// Each picture is of the time between two answers, so the interval need not be kept exactly.
 	return watch(ctx, t, true, every, count, func() (shown []byte, err error) {
 		now, err := askTop(ctx, s)
 		if err != nil {
@@ -140,6 +141,7 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 			}
 		}
 	}
+	// Stave names a version of Redis too, for clients; its own is shown.
 	version := "redis " + now.info["redis_version"]
 	if v := now.info["stave_version"]; v != "" {
 		version = "stave " + v

@@ -20,7 +20,8 @@ import (
 // that holds data ever has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an
 // older version is not read, or read as it is, and written anew.
 
-// upgradeCommand describes stave upgrade. It changes nothing, so it can be asked before a new program is put in place.
+// upgradeCommand describes stave upgrade. It changes nothing, whatever the name says, so it can be asked at any time,
+// also alongside a server.
 func upgradeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:  "upgrade",
@@ -82,6 +83,7 @@ func fileVersions(dir string) ([]fileVersion, error) {
 	counts := map[fileVersion]int{}
 	for _, e := range entries {
 		v, err := dump.VersionOf(filepath.Join(dir, e.Name()))
+		// LOCK, remains and files of others have no version.
 		if errors.Is(err, dump.ErrUnknown) || e.IsDir() {
 			continue
 		}
