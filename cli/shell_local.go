@@ -185,11 +185,16 @@ func (s *session) peek(ctx context.Context, key string) {
 		fmt.Fprintf(s.Out, ", expires in %s", humanize.Duration(time.Duration(ttl.Int)*time.Millisecond))
 	}
 	fmt.Fprintln(s.Out)
+	s.showBeginning(typ.String(), how.unit, length.Int, begin)
+}
+
+// showBeginning shows what PEEK has read of a key that has so many elements, or bytes, and how many more there are.
+func (s *session) showBeginning(typ, unit string, length int64, begin resp.Reply) {
 	shown, pairs := begin, 1
-	if len(begin.Items) == 2 && (typ.String() == "hash" || typ.String() == "set") {
+	if len(begin.Items) == 2 && (typ == "hash" || typ == "set") {
 		shown = begin.Items[1] // after the cursor
 	}
-	if typ.String() == "hash" || typ.String() == "zset" {
+	if typ == "hash" || typ == "zset" {
 		pairs = 2
 	}
 	if most := pairs * peekElements; len(shown.Items) > most {
@@ -201,11 +206,11 @@ func (s *session) peek(ctx context.Context, key string) {
 	}
 	s.Out.Write(s.render(listed, shown))
 	// What is not shown is counted in elements, of a string in bytes.
-	left := length.Int - int64(len(shown.Items)/pairs)
-	if typ.String() == "string" {
-		left = length.Int - int64(len(shown.Text))
+	left := length - int64(len(shown.Items)/pairs)
+	if typ == "string" {
+		left = length - int64(len(shown.Text))
 	}
 	if left > 0 {
-		fmt.Fprintf(s.Out, "... and %s more\n", humanize.Plural(left, how.unit))
+		fmt.Fprintf(s.Out, "... and %s more\n", humanize.Plural(left, unit))
 	}
 }
