@@ -92,21 +92,29 @@ func runAll(ctx context.Context, s settings, out io.Writer) error {
 }
 
 // measureAll runs each workload once, and then each once more: what else the machine does at some time hits one run of
-// each. The disk is idle when a workload begins, for what the one before has left to write would be its work, too.
+// each. The disk is idle when a workload begins, for what the one before has left to write would be its work, too. One
+// that fails is an error at the end: the others are measured all the same.
 func measureAll(ctx context.Context, s settings, chosen []workload, root string, figures figures) error {
 	total := len(chosen) * max(s.runs, 1)
+	var failed error
 	for run := range max(s.runs, 1) {
 		for i, w := range chosen {
 			syscall.Sync()
 			begin := time.Now()
 			fmt.Fprintf(os.Stderr, "[%d/%d] %s", run*len(chosen)+i+1, total, w.name)
-			if err := runWorkload(ctx, s, w, root, figures); err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
+			err := runWorkload(ctx, s, w, root, figures)
+			if ctx.Err() != nil {
+				return errors.Join(failed, fmt.Errorf("%s: %w", w.name, err))
+			}
+			if err != nil {
+				fmt.Fprintf(os.Stderr, ": failed: %v", err)
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", w.name, err))
+				figures.fail(w.name)
 			}
 			fmt.Fprintf(os.Stderr, " (%.1f s)\n", time.Since(begin).Seconds())
 		}
 	}
-	return nil
+	return failed
 }
 
 // choose finds the workloads that -only names: a name, the first parts of one,

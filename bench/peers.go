@@ -25,7 +25,7 @@ func peerTables() []table {
 			peerRow("disk after it, for 144 live bytes", "merge/alone", "after-total-each", octets, "", nil),
 			peerRow("open after Close", "open/clean", "open", millis, "", nil),
 			peerRow("open after a kill", "open/killed", "open", millis, "", nil),
-			peerRow("acknowledged puts lost by the kill, of 10,000", "open/killed", "lost", count, "", nil),
+			peerRow("acknowledged puts lost by the kill", "open/killed", "lost", count, "", nil),
 			peerMemoryRow("RSS of a key, after loading", "full-rss", "base-rss"),
 			peerMemoryRow("RSS of a key, after opening", "full-opened-rss", "base-rss"),
 		}},
@@ -50,7 +50,7 @@ func peerRow(label, group, part string, format func(float64) string, target stri
 		}
 	}
 	for _, name := range own {
-		r.cells = append(r.cells, cell{format: times, of: func(f figures) (float64, bool) { return overBest(f, name, peers) }})
+		r.cells = append(r.cells, cell{names: []string{name}, format: times, of: func(f figures) (float64, bool) { return overBest(f, name, peers) }})
 	}
 	return r
 }

@@ -29,6 +29,22 @@ func (f figures) median(name string) (float64, bool) {
 	return median(f[name]), true
 }
 
+// failure is the figure that a workload has failed. A name of a workload stands before it.
+const failure = "/failed"
+
+// fail notes that a run of a workload has failed.
+func (f figures) fail(workload string) { f.add(workload+failure, 1) }
+
+// failed reports whether a run has failed of the workload that a figure is of.
+func (f figures) failed(name string) bool {
+	for at, b := range []byte(name) {
+		if b == '/' && len(f[name[:at]+failure]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func median(list []float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))
 	m := len(sorted) / 2

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// row is one line of a table. A row of which nothing was measured is left out.
+// row is one line of a table. A row of which nothing was measured, and nothing has failed, is left out.
 type row struct {
 	label  string
 	cells  []cell
@@ -20,7 +20,26 @@ type row struct {
 type cell struct {
 	of       func(f figures) (float64, bool) // nil: nothing
 	format   func(v float64) string
-	unjudged bool // has no part in the verdict
+	names    []string // of the figures that it is made of
+	unjudged bool     // has no part in the verdict
+}
+
+// text is the cell in a table. What failed says so: instead of a figure, or after those of other runs and steps.
+func (c *cell) text(f figures) (text string, v float64, measured, failed bool) {
+	if c.of == nil {
+		return "", 0, false, false
+	}
+	failed = slices.ContainsFunc(c.names, f.failed)
+	v, measured = c.of(f)
+	switch {
+	case measured && failed:
+		return c.format(v) + ", failed", v, true, true
+	case measured:
+		return c.format(v), v, true, false
+	case failed:
+		return "failed", 0, false, true
+	}
+	return "", 0, false, false
 }
 
 type table struct {
@@ -31,12 +50,12 @@ type table struct {
 
 // fig shows one figure.
 func fig(format func(float64) string, name string) cell {
-	return cell{of: func(f figures) (float64, bool) { return f.median(name) }, format: format}
+	return cell{names: []string{name}, of: func(f figures) (float64, bool) { return f.median(name) }, format: format}
 }
 
 // calc shows a function of figures all of which are there.
 func calc(format func(float64) string, value func(v []float64) float64, names ...string) cell {
-	return cell{format: format, of: func(f figures) (float64, bool) {
+	return cell{names: names, format: format, of: func(f figures) (float64, bool) {
 		in := make([]float64, len(names))
 		for i, name := range names {
 			v, ok := f.median(name)
@@ -97,22 +116,17 @@ func (t *table) targeted() bool {
 
 func (r *row) line(f figures, targeted bool) (string, bool) {
 	cells := []string{r.label}
-	var measured, judged, met int
+	var shown, judged, met int
 	for i, c := range r.cells {
-		if c.of == nil {
-			cells = append(cells, "")
+		text, v, measured, failed := c.text(f)
+		cells = append(cells, text)
+		if !measured && !failed {
 			continue
 		}
-		v, ok := c.of(f)
-		if !ok {
-			cells = append(cells, "")
-			continue
-		}
-		measured++
-		cells = append(cells, c.format(v))
+		shown++
 		if r.met != nil && !c.unjudged && (r.each || i == len(r.cells)-1) {
 			judged++
-			if r.met(v) {
+			if measured && !failed && r.met(v) {
 				met++
 			}
 		}
@@ -127,5 +141,5 @@ func (r *row) line(f figures, targeted bool) (string, bool) {
 		}
 		cells = append(cells, r.target, verdict)
 	}
-	return "| " + strings.Join(cells, " | ") + " |", measured > 0
+	return "| " + strings.Join(cells, " | ") + " |", shown > 0
 }

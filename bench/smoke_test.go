@@ -54,3 +54,33 @@ func TestChoose(t *testing.T) {
 		t.Error("a misspelt name was accepted")
 	}
 }
+
+// A workload that fails is an error at the end and says so in its rows; the others are measured all the same.
+func TestFailedWorkload(t *testing.T) {
+	chosen, err := choose("pause/nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen = append([]workload{{name: "pause/unknown", steps: 1}}, chosen...)
+	got := make(figures)
+	err = measureAll(t.Context(), settings{n: 2000, timeout: time.Minute}, chosen, t.TempDir(), got)
+	if err == nil || !strings.Contains(err.Error(), "pause/unknown: step 0") {
+		t.Errorf("error %v", err)
+	}
+	if _, ok := got.median("pause/nothing/each-p50"); !ok {
+		t.Error("the workload after it was not measured")
+	}
+	failing := pauseRow("unknown", "unknown", "< 1 ms")
+	failing.met = atMost(1e6)
+	if line, ok := failing.line(got, true); !ok || line != "| unknown | failed | failed | failed | failed | < 1 ms | no |" {
+		t.Errorf("its row: %s, %v", line, ok)
+	}
+	got.add("pause/unknown/each-p99", 5000) // of another run
+	if line, _ := failing.line(got, true); !strings.Contains(line, "| 5.00 us, failed |") {
+		t.Errorf("its row after a run that did not fail: %s", line)
+	}
+	got.fail("pause/unknow")
+	if got.failed("pause/nothing/each-p50") || got.failed("pause") {
+		t.Error("a workload that has not failed says so")
+	}
+}

@@ -1,6 +1,9 @@
 package bitcask
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/replay"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -12,33 +15,44 @@ import (
 // is dead. Locations carry a size class, so the counts are estimates, up to an
 // eighth too high for a record.
 
-func (s *Store) addLive(sg *segment.Segment, loc keydir.Loc) { sg.LiveBytes.Add(int64(loc.Size())) }
+// deadBytes takes the bytes that are not live any more from the counts of their segments: at once, or, where many are
+// dropped together, when somebody asks for the counts. So the memory of these is released in DrainDropped, not under
+// the lock of a stripe.
+type deadBytes struct {
+	segments *atomic.Pointer[segment.Set] // the store's
 
-// addDead counts the bytes at loc as dead. A location that leads nowhere (none, pending, or of a
+	mu          sync.Mutex // guards what follows: dropped, and not yet counted as dead
+	collections []keydir.Dropped
+	spaces      []*namespace.Space
+}
+
+func addLive(sg *segment.Segment, loc keydir.Loc) { sg.LiveBytes.Add(int64(loc.Size())) }
+
+// add counts the bytes at loc as dead. A location that leads nowhere (none, pending, or of a
 // segment since merged away) counts nothing.
-func (s *Store) addDead(loc keydir.Loc) {
+func (d *deadBytes) add(loc keydir.Loc) {
 	if loc == 0 {
 		return
 	}
-	if sg := s.segments.Load().Find(loc.Segment()); sg != nil {
+	if sg := d.segments.Load().Find(loc.Segment()); sg != nil {
 		sg.LiveBytes.Add(-int64(loc.Size()))
 	}
 }
 
-// deferDead counts a dropped collection as dead, at once or later.
-func (s *Store) deferDead(d keydir.Dropped) {
-	if d.Len() <= replay.SmallDrop {
-		s.countDropped(d)
+// addCollection counts a dropped collection as dead, at once or later.
+func (d *deadBytes) addCollection(c keydir.Dropped) {
+	if c.Len() <= replay.SmallDrop {
+		d.countCollection(c)
 		return
 	}
-	s.droppedMu.Lock()
-	defer s.droppedMu.Unlock()
-	s.droppedCollections = append(s.droppedCollections, d)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.collections = append(d.collections, c)
 }
 
-func (s *Store) countDropped(d keydir.Dropped) {
-	d.Each(func(loc keydir.Loc) bool {
-		s.addDead(loc)
+func (d *deadBytes) countCollection(c keydir.Dropped) {
+	c.Each(func(loc keydir.Loc) bool {
+		d.add(loc)
 		return true
 	})
 }
@@ -46,50 +60,59 @@ func (s *Store) countDropped(d keydir.Dropped) {
 // DrainDropped updates the counts of live bytes for collections that were dropped whole, and
 // releases their memory. The owner of a store with collections calls it at intervals; Stats and
 // merge planning do, too.
-func (s *Store) DrainDropped() {
+func (s *Store) DrainDropped() { s.dead.drain() }
+
+func (d *deadBytes) drain() {
 	for {
-		s.droppedMu.Lock()
-		spaces := s.droppedSpaces
-		s.droppedSpaces = nil
-		n := len(s.droppedCollections)
+		d.mu.Lock()
+		spaces := d.spaces
+		d.spaces = nil
+		n := len(d.collections)
 		if n == 0 && len(spaces) == 0 {
-			s.droppedMu.Unlock()
+			d.mu.Unlock()
 			return
 		}
 		if len(spaces) > 0 {
-			s.droppedMu.Unlock()
+			d.mu.Unlock()
 			for _, sp := range spaces {
-				s.countSpaceDead(sp)
+				d.addSpace(sp)
 			}
 			continue
 		}
-		d := s.droppedCollections[n-1]
-		s.droppedCollections[n-1] = keydir.Dropped{}
-		s.droppedCollections = s.droppedCollections[:n-1]
-		s.droppedMu.Unlock()
-		s.countDropped(d)
+		c := d.collections[n-1]
+		d.collections[n-1] = keydir.Dropped{}
+		d.collections = d.collections[:n-1]
+		d.mu.Unlock()
+		d.countCollection(c)
 	}
 }
 
-// deferSpaceDead leaves a dropped space to DrainDropped.
-func (s *Store) deferSpaceDead(sp *namespace.Space) {
-	s.droppedMu.Lock()
-	defer s.droppedMu.Unlock()
-	s.droppedSpaces = append(s.droppedSpaces, sp)
+// addSpaceLater leaves a dropped space to drain.
+func (d *deadBytes) addSpaceLater(sp *namespace.Space) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spaces = append(d.spaces, sp)
 }
 
-// countSpaceDead counts everything in a dropped space as dead.
-func (s *Store) countSpaceDead(sp *namespace.Space) {
+// forget drops what is not yet counted: the segments that it was in are not listed any more.
+func (d *deadBytes) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.collections, d.spaces = nil, nil
+}
+
+// addSpace counts everything in a dropped space as dead.
+func (d *deadBytes) addSpace(sp *namespace.Space) {
 	for stripe := range keydir.Stripes {
 		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
 			case keydir.String, keydir.Deadline:
-				s.addDead(slot.Loc)
+				d.add(slot.Loc)
 			default:
 				coll := sp.Dir.CollectionOf(h, slot)
-				s.addDead(coll.Meta())
+				d.add(coll.Meta())
 				coll.Each(func(_ []byte, loc keydir.Loc) bool {
-					s.addDead(loc)
+					d.add(loc)
 					return true
 				})
 			}

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/backup"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 )
 
 // BackupResult says what a backup is made of.
@@ -107,13 +105,13 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 		return nil, ErrFollowing
 	}
 	ended := func() error {
-		if s.stopping() {
+		if s.work.stopping() {
 			return ErrClosed
 		}
 		return ctx.Err()
 	}
 	return &backup.Source{
-		FS: s.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.inheritance, Ended: ended, Read: s.opts.seam.Progress,
+		FS: s.guard.held, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Cut: s.backupCut, Manifest: s.man.inherited, Ended: ended, Read: s.opts.seam.Progress,
 	}, nil
 }
 
@@ -127,12 +125,4 @@ func (s *Store) backupCut() (list []commitlog.CutSegment, next uint64, release f
 	s.pins.Below(pin, boundOf(list))
 	list = slices.DeleteFunc(list, func(c commitlog.CutSegment) bool { return c.Frames > 0 && c.Foot.Records == 0 })
 	return list, next, func() { s.pins.Release(pin) }, nil
-}
-
-// inheritance is what a copy of the store inherits of its manifest.
-func (s *Store) inheritance() *manifest.Manifest {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	m := s.man
-	return &manifest.Manifest{Store: m.Store, Seed: m.Seed, Features: m.Features, Collided: maps.Clone(m.Collided), Origins: slices.Clone(m.Origins)}
 }

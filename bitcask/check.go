@@ -71,7 +71,7 @@ func (s *Store) checkEnvironment() *check.Environment {
 
 // openAgain is check.Environment.Again.
 func (s *Store) openAgain(ctx context.Context) (again *check.Environment, done func() error, err error) {
-	if err := s.loadAll(); err != nil {
+	if err := s.lazy.loadAll(); err != nil {
 		return nil, nil, err
 	}
 	other, err := Open(s.dir, &Options{ReadOnly: true, seam: seam.Options{Load: seam.LoadAtOpen, NoMapping: s.opts.seam.NoMapping, NoHints: s.opts.seam.NoHints, FS: s.opts.seam.FS, Until: ctx}})

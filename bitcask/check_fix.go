@@ -18,7 +18,15 @@ func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 			continue
 		}
 		for stripe := range keydir.Stripes {
-			n, err := s.fixStripe(ctx, ns, stripe)
+			t, err := s.BeginStripe(true, stripe)
+			if err != nil {
+				return fixed, err
+			}
+			n, err := t.fixStripe(ctx, ns, stripe)
+			if err == nil {
+				err = t.finish()
+			}
+			t.End()
 			if err != nil {
 				return fixed, err
 			}
@@ -30,12 +38,8 @@ func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 
 // fixStripe corrects the collections of one stripe that Check would report, and removes deadlines
 // of keys and fields that are lost: the next key or field of that name would inherit them.
-func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err error) {
-	t, err := s.BeginStripe(true, stripe)
-	if err != nil {
-		return 0, err
-	}
-	sp, src := s.spaces.Of(ns), s.checkEnvironment()
+func (t *Tx) fixStripe(ctx context.Context, ns, stripe int) (mended int, err error) {
+	sp, src := t.s.spaces.Of(ns), t.s.checkEnvironment()
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
@@ -44,7 +48,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 		switch slot.Type {
 		case keydir.String:
 		case keydir.Deadline:
-			sg, missing := s.segmentOf(slot.Loc)
+			sg, missing := t.s.segmentOf(slot.Loc)
 			if err = missing; err == nil {
 				err = sg.Identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
 			}
@@ -93,11 +97,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 			mended++
 		}
 	}
-	if err != nil {
-		t.End()
-		return 0, err
-	}
-	return mended, s.finish(t)
+	return mended, err
 }
 
 // fixCount rewrites the count of a collection; a list with holes is closed up.
@@ -116,7 +116,7 @@ func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error
 		return err
 	}
 	t.touch(sp, h, key, typ, coll)
-	t.s.addDead(coll.Meta())
+	t.s.dead.add(coll.Meta())
 	coll.SetMeta(0) // so that Commit writes it, whatever the count was
 	return nil
 }
@@ -126,7 +126,7 @@ func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error
 func (t *Tx) fixStream(ns int, key string, coll keydir.Collection) error {
 	m, err := t.storedMeta(ns, key, coll)
 	if err != nil {
-		t.s.addDead(coll.Meta())
+		t.s.dead.add(coll.Meta())
 		coll.SetMeta(0)
 		m = keydir.StreamMeta{}
 	}

@@ -1,11 +1,6 @@
 package bitcask
 
 import (
-	"encoding/binary"
-	"fmt"
-
-	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
@@ -26,19 +21,10 @@ func (t *Tx) noteCollision(sp *namespace.Space, h uint64, deadline bool) error {
 			return nil
 		}
 		if slot.Type != keydir.FieldDeadlines && slot.Type != keydir.StreamGroups && (slot.Type == keydir.Deadline) == deadline { // collections prove their keys
-			return t.s.recordCollision(h)
+			if err := t.s.man.recordCollision(h); err != nil {
+				return t.s.log.Fail(err)
+			}
+			return nil
 		}
 	}
-}
-
-func (s *Store) recordCollision(h uint64) error {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	if s.man.Collided[h>>format.SpareHashBits] {
-		return nil
-	}
-	if err := s.man.Log(manifest.EditCollision, binary.LittleEndian.AppendUint64(nil, h)); err != nil {
-		return s.log.Fail(fmt.Errorf("noting two keys of one hash: %w", err))
-	}
-	return nil
 }

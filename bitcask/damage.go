@@ -51,7 +51,7 @@ func (s *opener) openSegment(id uint32) (*segment.Segment, error) {
 	name := format.DataName(id)
 	sg, err := (*segment.Segment)(nil), s.man.Missing(name)
 	if s.present[name] {
-		sg, err = segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, s.mode())
+		sg, err = segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, s.opts.mode())
 	}
 	if err == nil || !s.opts.ReadDamaged {
 		return sg, err
@@ -107,7 +107,7 @@ func (s *opener) bindTail(sg *segment.Segment) error {
 
 // vouch tolerates a tail whose checksum or length differs from the INDEX's if the manifest confirms the length.
 func (s *opener) vouch(is indexfile.Segment, err error) error {
-	known := s.vouches(is)
+	known := s.man.vouches(is)
 	if known && s.opts.ReadDamaged && s.segments.Load().Find(is.ID).Damaged {
 		return nil // already reported
 	}
@@ -115,12 +115,4 @@ func (s *opener) vouch(is indexfile.Segment, err error) error {
 		return s.tolerate(err)
 	}
 	return err
-}
-
-// vouches reports whether the manifest says that a segment was that long.
-func (s *Store) vouches(is indexfile.Segment) bool {
-	if si, sealed := s.man.Sealed[is.ID]; sealed {
-		return is.Length <= si.Length
-	}
-	return s.man.ClosedID == is.ID && is.Length <= s.man.ClosedLen
 }

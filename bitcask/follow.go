@@ -128,12 +128,12 @@ func (f *follower) start() error {
 			f.hook.Deadline(ev)
 		}
 	}
-	man, err := manifest.Read(s.opts.seam.FS, s.dir, s.mode(), nil)
+	man, err := manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), nil)
 	if err != nil {
 		return err
 	}
 	r := &followlog.Reader{
-		FS: s.held, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
+		FS: s.guard.held, Dir: s.dir, Manifest: man, Open: map[uint32]*segment.Segment{}, Merged: true,
 		Opened: f.openedSegment, Listed: f.listed, Footed: s.log.FollowFooter,
 	}
 	for _, sg := range s.segments.Load().All() {
@@ -161,7 +161,7 @@ func (f *follower) start() error {
 // openedSegment lists a segment that the log goes on in. One that a merge has written is listed when the index is to
 // lead to it.
 func (f *follower) openedSegment(sg *segment.Segment) error {
-	sg.MapTo(f.s.mapFor(sg))
+	sg.MapTo(f.s.opts.mapFor(sg))
 	if sg.Merged {
 		f.adopt = append(f.adopt, sg)
 		return nil
@@ -173,12 +173,12 @@ func (f *follower) openedSegment(sg *segment.Segment) error {
 // listed takes over what the manifest says by now.
 func (f *follower) listed() error {
 	s, now := f.s, f.r.Manifest
-	s.manifestMu.Lock()
-	m := s.man
+	s.man.mu.Lock()
+	m := s.man.Manifest
 	m.Sealed, m.Tail, m.NextID, m.MaxSeq, m.Origins, m.Openings = now.Sealed, now.Tail, now.NextID, now.MaxSeq, now.Origins, now.Openings
 	m.Features, m.Through, m.Collided, m.ClosedID, m.ClosedLen = now.Features, now.Through, now.Collided, now.ClosedID, now.ClosedLen
 	m.Booted, m.Boot = now.Booted, now.Boot
-	s.manifestMu.Unlock()
+	s.man.mu.Unlock()
 	for id, si := range now.Sealed {
 		sg := f.r.Open[id]
 		if sg == nil || sg.Sealed() || si.MaxSeq >= f.r.Next || f.r.Frames != nil && f.r.Frames.Segment == sg && !f.r.Frames.HasFooter {
@@ -217,7 +217,7 @@ func (f *follower) run() {
 	defer timer.Stop()
 	for wait := followlog.Soonest; ; {
 		select {
-		case <-f.s.stop:
+		case <-f.s.work.stop:
 			return
 		case <-f.woken:
 			timer.Stop()
@@ -243,7 +243,7 @@ func (f *follower) run() {
 
 // ended notes why nothing is followed any more, if the store is open.
 func (f *follower) ended() {
-	if f.s.stopping() {
+	if f.s.work.stopping() {
 		return
 	}
 	f.mu.Lock()
@@ -297,7 +297,7 @@ func (f *follower) watch() {
 		f.stopWatch()
 	}
 	f.watched = f.r.Frames.Segment.ID
-	f.stopWatch = f.s.held.Watch(filepath.Join(f.s.dir, f.r.Frames.Segment.Name), func() {
+	f.stopWatch = f.s.guard.held.Watch(filepath.Join(f.s.dir, f.r.Frames.Segment.Name), func() {
 		select {
 		case f.woken <- struct{}{}:
 		default:
@@ -369,7 +369,7 @@ func (s *Store) WaitSequence(ctx context.Context, sequence uint64) error {
 		}
 		select {
 		case <-advanced:
-		case <-s.stop:
+		case <-s.work.stop:
 			return ErrClosed
 		case <-ctx.Done():
 			return ctx.Err()

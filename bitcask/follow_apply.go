@@ -87,8 +87,8 @@ func (f *follower) applyOne(e *format.Entry, h uint64) error {
 	case KindSystem:
 		loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 		if dead, ok := s.system.Put(string(e.Key), system.Record{Value: slices.Clone(e.Inline), Seq: e.Seq, Loc: loc}); ok {
-			s.addDead(dead)
-			s.addLive(sg, loc)
+			s.dead.add(dead)
+			addLive(sg, loc)
 		}
 		return nil
 	case KindNamespaces:
@@ -107,14 +107,14 @@ func (f *follower) remap(e *format.Entry) error {
 		return &CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "namespace map"}
 	}
 	for _, sp := range dropped {
-		s.deferSpaceDead(sp)
+		s.dead.addSpaceLater(sp)
 		f.followed.Dropped = append(f.followed.Dropped, sp.ID)
 		f.o.replayed(DeadlineEvent{Space: sp.ID, Dropped: true, Sequence: e.Seq})
 	}
 	s.spaces.Mu.Lock()
-	s.addDead(s.spaces.Record)
+	s.dead.add(s.spaces.Record)
 	s.spaces.Record = keydir.MakeLoc(sg.ID, e.At, e.Size)
-	s.addLive(sg, s.spaces.Record)
+	addLive(sg, s.spaces.Record)
 	s.spaces.Mu.Unlock()
 	f.followed.Whole = moved(before, s.spaces.Now.Load())
 	return nil

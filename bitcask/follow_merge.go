@@ -76,7 +76,7 @@ func (f *follower) goneSegments() map[uint32]*segment.Segment {
 func (f *follower) leadTo(sg *segment.Segment) (err error) {
 	s := f.s
 	read := func(int) error {
-		if s.stopping() {
+		if s.work.stopping() {
 			return ErrClosed
 		}
 		return nil
@@ -136,8 +136,8 @@ func (f *follower) leadOne(sg *segment.Segment, e *format.Entry, h uint64) {
 		done = isOriginal(old) && locate.Move(sp.Dir, h, &e.Identity, old, loc)
 	}
 	if done {
-		s.addLive(sg, loc)
-		s.addDead(old)
+		addLive(sg, loc)
+		s.dead.add(old)
 	}
 }
 
@@ -148,7 +148,7 @@ func (f *follower) closeGone(gone map[uint32]*segment.Segment) error {
 	var list []*segment.Segment
 	// A merge takes these with it when they hide nothing any more.
 	for _, loc := range s.system.ForgetDeleted(func(loc keydir.Loc) bool { return gone[loc.Segment()] != nil }) {
-		s.addDead(loc)
+		s.dead.add(loc)
 	}
 	for _, sg := range gone {
 		if sg.LiveBytes.Load() > 0 {

@@ -21,7 +21,7 @@ func (f *follower) reload() (err error) {
 	var waits sync.WaitGroup
 	waits.Go(func() { // Close does not wait for all that is read
 		select {
-		case <-s.stop:
+		case <-s.work.stop:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -29,7 +29,7 @@ func (f *follower) reload() (err error) {
 	defer waits.Wait()
 	defer cancel()
 	opts := s.opts
-	opts.seam.FS = s.held
+	opts.seam.FS = s.guard.held
 	fresh, err := openUntil(ctx, s.dir, &opts)
 	if err != nil {
 		return err
@@ -77,9 +77,7 @@ func (f *follower) exchange(ctx context.Context, fresh *Store, install func() (a
 	s.system.Names = fresh.system.Names
 	s.system.Changes.Add(1)
 	s.system.Mu.Unlock()
-	s.droppedMu.Lock()
-	s.droppedCollections, s.droppedSpaces = nil, nil
-	s.droppedMu.Unlock()
+	s.dead.forget()
 	for _, sg := range fresh.follower.o.tail { // until start looks again the writer may have rolled back what was read of them
 		sg.Unsettled.Store(max(sg.Chain.From, format.SegmentHeaderSize))
 	}

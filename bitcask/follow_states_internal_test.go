@@ -18,8 +18,8 @@ import (
 
 // sealedOf are the ids of the sealed segments.
 func sealedOf(s *Store) []uint32 {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
+	s.man.mu.Lock()
+	defer s.man.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.man.Sealed))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // TestHintThatIsNotPlain: a tombstone in a hint that says there is none, so that a merge would drop it unread, makes
-// the hint no good.
+// the hint no good. It is removed, but not by a store that is open for reading.
 func TestHintThatIsNotPlain(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := Open("d", &Options{seam: seam.Options{FS: fs}})
@@ -36,7 +36,8 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	for _, lie := range []bool{false, true} {
+	for _, row := range []struct{ lie, readOnly bool }{{}, {lie: true, readOnly: true}, {lie: true}} {
+		lie := row.lie
 		w, err := segment.NewHintWriter(fs, "d", sg)
 		if err != nil {
 			t.Fatal(err)
@@ -59,13 +60,18 @@ func TestHintThatIsNotPlain(t *testing.T) {
 		if err := hs.Close(); err != nil {
 			t.Fatal(err)
 		}
-		in := &mergeinput.Input{Env: s.inputEnvironment(), Segment: sg, Read: func(int) error { return nil }}
+		env := s.inputEnvironment()
+		env.ReadOnly = row.readOnly
+		in := &mergeinput.Input{Env: env, Segment: sg, Read: func(int) error { return nil }}
 		n := 0
 		for in.Next() == nil {
 			n++
 		}
 		if n != 2 || (in.Frames != nil) != lie {
 			t.Errorf("%d entries; the hint was given up: %v", n, in.Frames != nil)
+		}
+		if gone := !hasHint(fs, "d", sg); gone != (lie && !row.readOnly) {
+			t.Errorf("lie %v, read-only %v: the hint is gone: %v", lie, row.readOnly, gone)
 		}
 		if err := in.Close(); err != nil {
 			t.Fatal(err)

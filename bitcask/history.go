@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/history"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
+	"github.com/stavedb/stave/bitcask/internal/system"
 )
 
 // A history is an order of commits. The store id says whose the files are; the history id says
@@ -27,17 +28,17 @@ type History struct {
 }
 
 // readEpoch is what the log says; nil if the store has noted no history.
-func (s *Store) readEpoch() (*history.Epoch, error) {
-	b := s.System(history.RecordName)
-	if b == nil {
+func readEpoch(records *system.Records) (*history.Epoch, error) {
+	r, _ := records.Get(history.RecordName)
+	if len(r.Value) == 0 {
 		return nil, nil
 	}
-	return history.Decode(b)
+	return history.Decode(r.Value)
 }
 
 // History says which history the store is in.
 func (s *Store) History() (History, error) {
-	e, err := s.readEpoch()
+	e, err := readEpoch(&s.system)
 	if err != nil {
 		return History{}, err
 	}
@@ -55,7 +56,7 @@ func (s *Store) BeginHistory() (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	e, err := s.readEpoch()
+	e, err := readEpoch(&s.system)
 	if err == nil && e == nil {
 		e = history.First(s.man.Store)
 	}
@@ -81,8 +82,8 @@ func (s *Store) BeginHistory() (History, error) {
 // openHistory continues the history of a store that was closed, or begins a new one: sequence
 // numbers may have been lost, and be assigned again. In a store without a history it does nothing.
 // It is durable when it returns, and no commit is accepted before.
-func (s *Store) openHistory() error {
-	e, err := s.readEpoch()
+func (s *opener) openHistory() error {
+	e, err := readEpoch(&s.system)
 	if err != nil || e == nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (s *Store) openHistory() error {
 
 // closeHistory says that nothing comes after it.
 func (s *Store) closeHistory() error {
-	e, err := s.readEpoch()
+	e, err := readEpoch(&s.system)
 	if err != nil || e == nil {
 		return err
 	}

@@ -145,36 +145,36 @@ func (s *opener) noteLog() {
 	}
 }
 
-// loadAll returns when every stripe is loaded and counted. The caller holds no stripe.
-func (s *Store) loadAll() error {
-	if s.lazy == nil {
+// loadAll returns when every stripe is loaded and counted. The caller holds no stripe. z may be nil.
+func (z *lazyIndex) loadAll() error {
+	if z == nil {
 		return nil
 	}
 	select {
-	case <-s.lazy.loaded:
+	case <-z.loaded:
 		return nil
 	default:
 	}
-	err := s.eachStripe(s.loadStripe)
+	err := eachStripe(z.loadStripe)
 	if err == nil {
-		<-s.lazy.loaded // whoever loads the last one may still be counting
+		<-z.loaded // whoever loads the last one may still be counting
 	}
 	return err
 }
 
 // loadStripe loads a stripe unless it is loaded. It does not lock one that is: a reader may hold it, and take it once
-// more. The caller holds no stripe that is not.
-func (s *Store) loadStripe(i int) error {
-	if s.lazy == nil || s.lazy.has[i].Load() {
+// more. The caller holds no stripe that is not. z may be nil.
+func (z *lazyIndex) loadStripe(i int) error {
+	if z == nil || z.has[i].Load() {
 		return nil
 	}
-	st := &s.stripes[i]
+	st := &z.s.stripes[i]
 	st.Lock()
 	defer st.Unlock()
-	if s.closed.Load() {
+	if z.s.closed.Load() {
 		return ErrClosed // whoever closes the store loads what that needs
 	}
-	return s.lazy.load(i)
+	return z.load(i)
 }
 
 // load loads the stripes of a transaction. None is locked meanwhile but the one that is loaded, and none of them is
@@ -184,30 +184,30 @@ func (t *Tx) load() error {
 		return nil
 	}
 	if t.all {
-		return t.s.loadAll()
+		return t.s.lazy.loadAll()
 	}
 	for _, i := range t.stripes {
-		if err := t.s.loadStripe(int(i)); err != nil {
+		if err := t.s.lazy.loadStripe(int(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// loadRest is loadAll for Open and Close, when nobody else uses the keydir.
-func (s *Store) loadRest() error {
-	if s.lazy == nil || s.lazy.left.Load() == 0 {
+// loadRest is loadAll for Open and Close, when nobody else uses the keydir. z may be nil.
+func (z *lazyIndex) loadRest() error {
+	if z == nil || z.left.Load() == 0 {
 		return nil
 	}
-	return s.eachStripe(func(i int) error {
-		s.stripes[i].Lock()
-		defer s.stripes[i].Unlock()
-		return s.lazy.load(i)
+	return eachStripe(func(i int) error {
+		z.s.stripes[i].Lock()
+		defer z.s.stripes[i].Unlock()
+		return z.load(i)
 	})
 }
 
 // eachStripe calls fn for every stripe, on all processors.
-func (s *Store) eachStripe(fn func(i int) error) error {
+func eachStripe(fn func(i int) error) error {
 	var next atomic.Int32
 	var wg sync.WaitGroup
 	errs := make([]error, runtime.GOMAXPROCS(0))
@@ -232,7 +232,7 @@ func (s *opener) loadTimed() error {
 	if s.lazy == nil {
 		return nil
 	}
-	return s.eachStripe(func(i int) error {
+	return eachStripe(func(i int) error {
 		if !s.lazy.timed[i] {
 			return nil
 		}
@@ -241,18 +241,18 @@ func (s *opener) loadTimed() error {
 }
 
 // loadInBackground loads every stripe, one at a time. What fails is tried again by whoever needs it.
-func (s *Store) loadInBackground() {
+func (s *opener) loadInBackground() {
 	for i := range s.stripes {
-		if s.stopping() {
+		if s.work.stopping() {
 			return
 		}
-		err := s.loadStripe(i)
+		err := s.lazy.loadStripe(i)
 		s.lazy.logMessages()
 		if err != nil && !errors.Is(err, ErrClosed) {
 			s.opts.Logger.Warn("stripe not loaded", "file", IndexFile, "stripe", i, "err", err)
 		}
 	}
-	if s.lazy.wasDamaged() && !s.opts.ReadOnly && s.prepareWrites() == nil {
+	if s.lazy.wasDamaged() && !s.opts.ReadOnly && s.writing.prepare() == nil {
 		s.maintenanceMu.Lock()
 		defer s.maintenanceMu.Unlock()
 		s.removeDamagedIndex()

@@ -3,12 +3,10 @@ package bitcask
 import (
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/keydir"
 )
@@ -57,9 +55,7 @@ func (z *lazyIndex) replay(wanted *[keydir.Stripes]bool) error {
 	opts.ReadOnly, opts.Loading = true, nil
 	opts.Logger = slog.New(slog.DiscardHandler) // a stripe is locked; the next Open that reads a bad hint says so
 	c := &opener{Store: newStore(s.dir, opts), only: wanted}
-	s.manifestMu.Lock()
-	c.man = &manifest.Manifest{Store: s.man.Store, Seed: s.man.Seed, Collided: maps.Clone(s.man.Collided)}
-	s.manifestMu.Unlock()
+	c.man.Manifest = s.man.inherited()
 	c.spaces.Init(c.man.Seed)
 	c.system.Init()
 	if err := c.openAsOf(z.log, s.segments.Load()); err != nil {

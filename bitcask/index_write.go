@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -34,34 +35,32 @@ type indexState struct {
 	lazy    bool             // a store can be opened without loading it
 }
 
-func (s *Store) noteIndex(c *indexfile.Contents) {
-	s.index = indexState{size: c.DataBytes, lengths: make(map[uint32]int64, len(c.Segments)), opening: c.End.Opening, upTo: c.UpTo, lazy: c.Promises}
+// note is about an INDEX that was just loaded, or written.
+func (x *indexState) note(c *indexfile.Contents) {
+	*x = indexState{size: c.DataBytes, lengths: make(map[uint32]int64, len(c.Segments)), opening: c.End.Opening, upTo: c.UpTo, lazy: c.Promises}
 	for _, is := range c.Segments {
-		s.index.lengths[is.ID] = int64(is.Length)
+		x.lengths[is.ID] = int64(is.Length)
 	}
-	if _, known := s.index.lengths[c.End.Segment]; !known { // newer than those, and needed as they are
-		s.index.lengths[c.End.Segment] = format.SegmentHeaderSize
+	if _, known := x.lengths[c.End.Segment]; !known { // newer than those, and needed as they are
+		x.lengths[c.End.Segment] = format.SegmentHeaderSize
 	}
 }
 
-// indexUsable reports whether there is an INDEX, and no segment that it needs was merged away.
-func (s *Store) indexUsable() bool {
-	set := s.segments.Load()
-	for id := range s.index.lengths {
+// usable reports whether there is an INDEX, and no segment that it needs was merged away.
+func (x *indexState) usable(set *segment.Set) bool {
+	for id := range x.lengths {
 		if set.Find(id) == nil {
 			return false
 		}
 	}
-	return s.index.size > 0
+	return x.size > 0
 }
 
-// replayBacklog is how many bytes of segments opening would have to replay after the
+// backlog is how many bytes of segments opening would have to replay after the
 // INDEX, or for lack of one.
-func (s *Store) replayBacklog() int64 {
-	var n int64
-	set := s.segments.Load()
-	lengths := s.index.lengths
-	if !s.indexUsable() {
+func (x *indexState) backlog(set *segment.Set) (n int64) {
+	lengths := x.lengths
+	if !x.usable(set) {
 		lengths = nil
 	}
 	for _, sg := range set.All() {
@@ -84,21 +83,15 @@ func (s *Store) indexIfDue() (more bool) {
 		return true
 	}
 	defer s.maintenanceMu.Unlock()
-	if !s.index.failed && s.Err() == nil && !s.Full() && s.replayBacklog() >= max(indexMinBacklog, 4*s.indexSize()) {
-		_ = s.saveIndex(s.stopping) // logged, and it only saves time
+	if !s.index.failed && s.Err() == nil && !s.Full() && s.index.backlog(s.segments.Load()) >= max(indexMinBacklog, 4*indexLength(s.IndexBytes())) {
+		_ = s.saveIndex(s.work.stopping) // logged, and it only saves time
 	}
 	return true
 }
 
-// indexSize estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an
+// indexLength estimates the length of an INDEX written now: a string takes 17 to 20 bytes in memory and 12 there, an
 // element 24 and 19.
-func (s *Store) indexSize() int64 {
-	var n int64
-	for _, sp := range s.spaces.Now.Load().ByID {
-		n += sp.Dir.Bytes()
-	}
-	return n * 2 / 3
-}
+func indexLength(inMemory int64) int64 { return inMemory * 2 / 3 }
 
 // SaveIndex writes the file INDEX now, so that the next Open need not replay the log. Close does so
 // by itself, and so does the background when it is worth it. It does nothing in a store that is
@@ -113,11 +106,11 @@ func (s *Store) SaveIndex() error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return err
 	}
 	for range indexTries {
-		err := s.saveIndex(s.stopping)
+		err := s.saveIndex(s.work.stopping)
 		if errors.Is(err, failure.ErrCancelled) {
 			return ErrClosed
 		}
@@ -154,24 +147,25 @@ func (s *Store) closeIndex() {
 		s.opts.Logger.Warn("index not written: the disk is full", "file", IndexFile)
 		return
 	}
-	if s.indexUsable() && s.replayBacklog() <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.opensLate() {
+	set := s.segments.Load()
+	if s.index.usable(set) && s.index.backlog(set) <= s.index.size/16 && !s.man.Aging(s.index.opening) && !s.index.opensLate(s.Sequence()) {
 		return
 	}
-	if err := s.loadRest(); err != nil {
+	if err := s.lazy.loadRest(); err != nil {
 		s.opts.Logger.Warn("index not written", "file", IndexFile, "err", err)
 		return
 	}
 	_ = s.saveIndex(nil) // logged, and it only saves time
 }
 
-// opensLate reports whether Open would have to load much of the INDEX for the records after it, or all because
+// opensLate reports whether Open would have to load much of the INDEX for the records after it up to last, or all because
 // it is of a version that promises nothing. A record concerns one stripe at most.
-func (s *Store) opensLate() bool {
-	if s.index.size < lazyFrom {
+func (x *indexState) opensLate(last uint64) bool {
+	if x.size < lazyFrom {
 		return false
 	}
-	stripes := min(s.Sequence()-min(s.index.upTo, s.Sequence()), keydir.Stripes)
-	return !s.index.lazy || s.index.size/keydir.Stripes*int64(stripes) > lazyTail
+	stripes := min(last-min(x.upTo, last), keydir.Stripes)
+	return !x.lazy || x.size/keydir.Stripes*int64(stripes) > lazyTail
 }
 
 // writeIndex makes the file: temporary file, sync, rename, directory sync, so that a file named
@@ -194,7 +188,7 @@ func (s *Store) writeIndex(cancelled func() bool) error {
 	if err := vfs.Publish(s.opts.seam.FS, f, temp, name, err); err != nil {
 		return fmt.Errorf("%s: %w", IndexFile, err)
 	}
-	s.noteIndex(c)
+	s.index.note(c)
 	if s.lazy != nil {
 		s.lazy.replaced = true
 	}

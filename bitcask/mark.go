@@ -15,14 +15,14 @@ func (s *Store) Mark() (Mark, error) {
 	if s.opts.ReadOnly {
 		return Mark{}, ErrReadOnly
 	}
-	if err := s.prepareWrites(); err != nil { // which gives the opening its id
+	if err := s.writing.prepare(); err != nil { // which gives the opening its id
 		return Mark{}, err
 	}
-	if err := s.checkDirectory(); err != nil {
+	if err := s.guard.check(); err != nil {
 		return Mark{}, err
 	}
 	m, err := s.log.Mark()
-	m.Opening = s.opening
+	m.Opening = s.man.opening
 	return m, err
 }
 
@@ -31,20 +31,14 @@ func (s *Store) Mark() (Mark, error) {
 func (s *Store) Reached(m Mark) bool {
 	ss := s.segments.Load()
 	if ss.Find(m.Segment) != nil && !indexfile.PlaceOf(m).Fits(ss, func(is indexfile.Segment, err error) error {
-		if s.opts.ReadDamaged && s.vouches(is) {
+		if s.opts.ReadDamaged && s.man.vouches(is) {
 			return nil
 		}
 		return err
 	}) {
 		return false
 	}
-	next := s.log.Next()
-	if s.past != nil {
-		return gave(s.past, m, next)
-	}
-	s.manifestMu.Lock() // the background may note that the store is idle
-	defer s.manifestMu.Unlock()
-	return gave(s.man, m, next) // a merge may have taken the segment
+	return s.man.reached(m, s.log.Next()) // a merge may have taken the segment
 }
 
 // gave reports whether the log, whose next record will have number next, has given out the number of a mark in the
@@ -59,7 +53,7 @@ func (s *opener) reached(m Mark) bool {
 	if i >= 0 && m.Length > uint64(s.tail[i].FramesEnd) {
 		return false
 	}
-	return gave(s.man, m, s.log.Next())
+	return gave(s.man.Manifest, m, s.log.Next())
 }
 
 // Mark names a state of the log: all that it holds up to a sequence number, with

@@ -46,10 +46,10 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if s.closed.Load() {
 		return RewriteResult{}, ErrClosed
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return RewriteResult{}, err
 	}
-	if err := s.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go
+	if err := s.lazy.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go
 		return RewriteResult{}, err
 	}
 	ro := rewrite.Options{Throttle: o.Throttle, Progress: o.Progress, LiveScan: mergeselect.Usual}
@@ -66,19 +66,15 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 
 // rewriteEnvironment is what a rewrite needs of the store.
 func (s *Store) rewriteEnvironment() *rewrite.Environment {
+	index := &mergeselect.Index{Spaces: &s.spaces, System: &s.system, Seed: s.man.Seed, Lock: s.lockWhole, Unlock: s.unlockWhole}
 	return &rewrite.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.opts.SegmentSize,
-		Log: &s.log, Manifest: s.man, ManifestMu: &s.manifestMu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
-		Inputs: s.inputEnvironment(), Index: s.mergeIndex(), CheckDirectory: s.checkDirectory, Stopping: s.stopping, Dead: s.addDead,
+		Log: &s.log, Manifest: s.man.Manifest, ManifestMu: &s.man.mu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
+		Inputs: s.inputEnvironment(), Index: index, CheckDirectory: s.guard.check, Stopping: s.work.stopping, Dead: s.dead.add,
 	}
 }
 
 // inputEnvironment is what the inputs of a merge need of the store.
 func (s *Store) inputEnvironment() *mergeinput.Environment {
-	return &mergeinput.Environment{FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed, RemoveHint: s.removeHint}
-}
-
-// mergeIndex is the index as a merge uses it.
-func (s *Store) mergeIndex() *mergeselect.Index {
-	return &mergeselect.Index{Spaces: &s.spaces, System: &s.system, Seed: s.man.Seed, Lock: s.lockWhole, Unlock: s.unlockWhole}
+	return &mergeinput.Environment{FS: s.opts.seam.FS, Dir: s.dir, ReadOnly: s.opts.ReadOnly, NoHints: s.opts.seam.NoHints, Logger: s.opts.Logger, Seed: s.man.Seed}
 }

@@ -70,19 +70,19 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if _, err := t.add(KindNamespaces, keydir.None, &namespace.Space{}, 0, namespace.RecordName, "", next.Encode(fresh)); err != nil {
 		return nil, 0, err
 	}
-	sg, at, seq, err := t.s.append(t)
+	sg, at, seq, err := t.appendToLog()
 	if err != nil {
 		return nil, 0, err
 	}
 	r := t.recs[0]
-	t.s.addDead(n.Record)
+	t.s.dead.add(n.Record)
 	n.Record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
-	t.s.addLive(sg, n.Record)
+	addLive(sg, n.Record)
 	t.forget()
 	spaces := n.InstallLocked(moved, fresh)
 	for _, sp := range spaces {
 		dropped = append(dropped, sp.ID)
-		t.s.deferSpaceDead(sp)
+		t.s.dead.addSpaceLater(sp)
 	}
 	return dropped, seq + 1, nil
 }

@@ -148,3 +148,28 @@ func (o *Options) check() error {
 	}
 	return nil
 }
+
+// mapLength is the length to map of a segment that will still grow.
+func (o *Options) mapLength() int {
+	if o.seam.NoMapping {
+		return 0
+	}
+	return int(o.SegmentSize)
+}
+
+func (o *Options) mapFor(sg *segment.Segment) int {
+	if o.seam.NoMapping || sg.Damaged {
+		return 0
+	}
+	if sg.Sealed() {
+		return int(sg.Size.Load())
+	}
+	return max(o.mapLength(), int(sg.Size.Load()))
+}
+
+func (o *Options) mode() vfs.Mode {
+	if o.ReadOnly {
+		return vfs.ReadOnly
+	}
+	return vfs.ReadWrite
+}

@@ -18,7 +18,7 @@ func (s *opener) replayLog(ix *indexfile.Contents) error {
 	}
 	env := replay.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, ReadOnly: s.opts.ReadOnly, Logger: s.opts.Logger,
-		Manifest: s.man, Tail: s.tail, Present: s.present, After: ix, Only: s.only, Index: s.replayIndex(),
+		Manifest: s.man.Manifest, Tail: s.tail, Present: s.present, After: ix, Only: s.only, Index: s.replayIndex(),
 		System: s.replaySystem, Tolerate: s.tolerance(), Passed: s.passed,
 	}
 	r, err := env.Run()
@@ -41,12 +41,12 @@ func (s *opener) replayLog(ix *indexfile.Contents) error {
 // replayIndex is the index, with its segments as they are listed now, as a replay uses it.
 func (s *opener) replayIndex() *replay.Index {
 	ix := &replay.Index{
-		Spaces: &s.spaces, Segments: s.segments.Load(), Manifest: s.man, LoadAll: s.loadRest, Later: s.deferDead,
+		Spaces: &s.spaces, Segments: s.segments.Load(), Manifest: s.man.Manifest, LoadAll: s.lazy.loadRest, Later: s.dead.addCollection,
 		Deadline: func(space uint32, key string, ms int64, seq uint64) {
 			s.replayed(DeadlineEvent{Space: space, Key: key, Deadline: ms, Sequence: seq})
 		},
 		Dropped: func(sp *namespace.Space, seq uint64) {
-			s.countSpaceDead(sp)
+			s.dead.addSpace(sp)
 			s.replayed(DeadlineEvent{Space: sp.ID, Dropped: true, Sequence: seq})
 		},
 	}

@@ -25,9 +25,9 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 
 // addSegment makes an empty segment and lists it in the manifest as the last.
 func (s *Store) addSegment() (*segment.Segment, error) {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.mapLength())
+	s.man.mu.Lock()
+	defer s.man.mu.Unlock()
+	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.opts.mapLength())
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
@@ -50,7 +50,7 @@ func (s *Store) Rotate() error {
 	if s.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	if err := s.prepareWrites(); err != nil {
+	if err := s.writing.prepare(); err != nil {
 		return err
 	}
 	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.log.Rotate))

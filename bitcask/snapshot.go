@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
-	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/pins"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/safelog"
@@ -113,15 +109,15 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptio
 			err = errors.Join(err, c.release())
 		}
 	}()
-	if c.held, err = vfs.Hold(s.held, s.dir); err != nil {
+	if c.guard.held, err = vfs.Hold(s.guard.held, s.dir); err != nil {
 		return nil, err
 	}
-	c.opts.seam.FS = c.held
+	c.opts.seam.FS = c.guard.held
 	c.startReserve()
 	if s.closed.Load() { // else it is the handle that s has
 		return nil, ErrClosed
 	}
-	c.man = s.manifestOfCut(c.held, list, next)
+	c.man.Manifest = s.man.ofCut(c.guard.held, list, next)
 	c.spaces.Init(c.man.Seed)
 	c.system.Init()
 	if err := c.openCut(list); err != nil {
@@ -137,25 +133,6 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptio
 	c.released = func() { s.pins.Release(pin) }
 	c.recovery.Took = time.Since(begin)
 	return c.Store, nil
-}
-
-// manifestOfCut is what loading wants to know of the manifest, in memory.
-func (s *Store) manifestOfCut(fsys vfs.FS, list []commitlog.CutSegment, next uint64) *manifest.Manifest {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	m := &manifest.Manifest{
-		FS: fsys, Dir: s.dir, Store: s.man.Store, Seed: s.man.Seed, Features: s.man.Features, Sealed: map[uint32]format.SealedInfo{},
-		NextID: s.man.NextID, MaxSeq: next - 1, Collided: maps.Clone(s.man.Collided),
-		Origins: slices.Clone(s.man.Origins), Openings: slices.Clone(s.man.Openings),
-	}
-	for _, c := range list {
-		if c.Frames > 0 {
-			m.Tail = append(m.Tail, c.ID)
-		} else {
-			m.Sealed[c.ID] = c.Info()
-		}
-	}
-	return m
 }
 
 // openCut opens the segments of a cut, which are as long as they were then.

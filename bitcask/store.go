@@ -3,7 +3,6 @@ package bitcask
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,13 +10,11 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/chanmutex"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
-	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/pins"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
-	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -26,12 +23,11 @@ import (
 // There is one family of locks. stripes guard everything in RAM about the keys
 // whose hash begins with their number: directory, collections, and, as long as
 // one is held, the files that the locations lead to. The log's own lock is taken within
-// them, manifestMu within that; maintenanceMu before all of them.
+// them, man.mu within that; maintenanceMu before all of them.
 type Store struct {
 	dir    string
 	opts   Options
-	held   *vfs.Held // of dir; it is opts.seam.FS as well
-	lock   io.Closer
+	guard  directoryGuard
 	closed atomic.Bool
 
 	stripes [keydir.Stripes]stripe
@@ -44,17 +40,13 @@ type Store struct {
 	log      commitlog.Log
 	txs      sync.Pool
 
-	manifestMu sync.Mutex // guards man once the store is open
-	man        *manifest.Manifest
-	opening    uint64 // this one, for marks; does not change once the store is open
+	man lockedManifest
 
 	backups       chanmutex.Mutex // held by the one backup that is made
 	pins          pins.Pins
 	maintenanceMu chanmutex.Mutex // held while whole segments are read or files removed: merge, hint builder, check
 
-	droppedMu          sync.Mutex // guards droppedCollections and droppedSpaces: dropped, not yet counted as dead
-	droppedCollections []keydir.Dropped
-	droppedSpaces      []*namespace.Space
+	dead deadBytes
 
 	follower *follower // nil without Options.Follow
 
@@ -71,36 +63,74 @@ type Store struct {
 	loadingUntil context.Context // ends loading early; nil: nothing does
 	released     func()          // called when all is released; may be nil
 
-	prepareMu    sync.Mutex             // held while the store is made ready for writes
-	unprepared   atomic.Pointer[opener] // what is to be done for that; nil: nothing
-	prepareEnded bool                   // Close has given it up; prepareMu guards it
-	prepareTries prepareAttempts        // prepareMu guards it
-	past         *manifest.Manifest     // openings before it, for Reached, which does not wait for its syncs; nil: all in man
+	writing firstWrite
 
-	stop   chan struct{}
 	hinter chan struct{}
-	work   sync.WaitGroup
+	work   background
 }
 
-// stopWork ends the background goroutines.
-func (s *Store) stopWork() {
-	close(s.stop)
-	s.work.Wait()
+// background is the goroutines of a store, which begin with it, or when it is ready for writes, and end with Close.
+type background struct {
+	sync.WaitGroup
+	stop chan struct{} // closed when they are to end
+}
+
+// end ends them.
+func (b *background) end() {
+	close(b.stop)
+	b.Wait()
+}
+
+// every calls fn at intervals until the store closes or fn returns false.
+func (b *background) every(d time.Duration, fn func() bool) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case <-tick.C:
+			if !fn() {
+				return
+			}
+		}
+	}
+}
+
+// wait sleeps, and reports false if the store closes first.
+func (b *background) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-b.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (b *background) stopping() bool {
+	select {
+	case <-b.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // startWork starts the background goroutines; Close stops them. hintless are the sealed segments without a hint.
 func (s *Store) startWork(hintless []uint32) {
 	s.work.Go(s.log.Run)
-	s.work.Go(s.watchDirectory)
-	s.work.Go(func() { s.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
+	s.work.Go(s.guard.watch)
+	s.work.Go(func() { s.work.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
 	s.work.Go(func() {
-		s.every(reserve.Every, func() bool {
+		s.work.every(reserve.Every, func() bool {
 			s.reserve.Adjust()
 			return true
 		})
 	})
 	if !s.opts.seam.NoIndex {
-		s.work.Go(func() { s.every(indexEvery, s.indexIfDue) })
+		s.work.Go(func() { s.work.every(indexEvery, s.indexIfDue) })
 	}
 	if !s.opts.seam.NoHints {
 		done := make(map[uint32]bool)
@@ -110,22 +140,6 @@ func (s *Store) startWork(hintless []uint32) {
 		s.work.Go(func() { s.hintLoop(done) })
 		if len(hintless) > 0 {
 			s.wakeHinter()
-		}
-	}
-}
-
-// every calls fn at intervals until the store closes or fn returns false.
-func (s *Store) every(d time.Duration, fn func() bool) {
-	tick := time.NewTicker(d)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-			if !fn() {
-				return
-			}
 		}
 	}
 }
@@ -141,15 +155,6 @@ func (s *Store) syncLog() (more bool) {
 		s.opts.Logger.Error("background sync", "err", err)
 	}
 	return err == nil
-}
-
-func (s *Store) stopping() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // Sync makes every write so far durable.
@@ -175,16 +180,16 @@ func (s *Store) Close() error {
 	if was {
 		return nil
 	}
-	if !s.opts.ReadOnly && s.checkDirectory() == nil { // else closeLog says why not
+	if !s.opts.ReadOnly && s.guard.check() == nil { // else closeLog says why not
 		if err := s.closeHistory(); err != nil { // the next Open begins a new one
 			s.opts.Logger.Warn("history not closed", "err", err)
 		}
 	}
 	begun, err := !s.opts.ReadOnly, error(nil)
 	if begun {
-		begun, err = s.prepareForClose()
+		begun, err = s.writing.prepareForClose()
 	}
-	s.stopWork()
+	s.work.end()
 	s.backups.Lock() // one that is being made sees stopping and ends
 	defer s.backups.Unlock()
 	s.maintenanceMu.Lock() // so does a merge
@@ -210,17 +215,10 @@ func (s *Store) closeLog() error {
 	if err := s.log.Sync(); err != nil {
 		return err
 	}
-	if err := s.checkDirectory(); err != nil {
+	if err := s.guard.check(); err != nil {
 		return err
 	}
 	return s.log.Close()
-}
-
-// logEdit appends an edit to the manifest, durably.
-func (s *Store) logEdit(typ byte, body []byte) error {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
-	return s.man.Log(typ, body)
 }
 
 // release closes the files and releases the lock.
@@ -235,29 +233,8 @@ func (s *Store) release() error {
 	for _, sg := range s.segments.Swap(new(segment.Set)).All() { // unlisted before they are unmapped: read_lockfree.go
 		errs = append(errs, sg.Close())
 	}
-	if s.man != nil {
+	if s.man.Manifest != nil {
 		errs = append(errs, s.man.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
-	if s.held != nil {
-		errs = append(errs, s.held.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// startResidency starts the goroutine that lets what is known of pages in memory expire, if any segment is mapped.
-func (s *Store) startResidency() {
-	if slices.ContainsFunc(s.segments.Load().All(), func(sg *segment.Segment) bool { return sg.Data != nil }) {
-		s.work.Go(func() { s.every(segment.ResidencyEvery, s.expireResidency) })
-	}
-}
-
-// expireResidency expires the answers about chunks.
-func (s *Store) expireResidency() (more bool) {
-	for _, sg := range s.segments.Load().All() {
-		sg.Residency.Round.Add(1)
-	}
-	return true
+	return errors.Join(append(errs, s.guard.close())...)
 }

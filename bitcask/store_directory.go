@@ -3,9 +3,12 @@ package bitcask
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"path/filepath"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -34,21 +37,32 @@ const directoryEvery = 500 * time.Millisecond
 // cases look alike.
 const removalTakes = 50 * time.Millisecond
 
-// hold takes the handle of the directory.
-func (s *Store) hold() (err error) {
-	if s.opts.ReadOnly {
-		s.held, err = vfs.Hold(s.opts.seam.FS, s.dir)
-	} else {
-		s.held, err = vfs.HoldNew(s.opts.seam.FS, s.dir)
-	}
-	if err == nil {
-		s.opts.seam.FS = s.held
-	}
-	return err
+// directoryGuard has the handle of the directory, and looks after the names of what is open in it. Its fields do not
+// change once the store is open.
+type directoryGuard struct {
+	dir    string
+	held   *vfs.Held // of dir; it is the file system of the store
+	lock   io.Closer // nil in a store that is open for reading
+	log    *commitlog.Log
+	man    *lockedManifest
+	work   *background
+	logger *slog.Logger
 }
 
-// watchDirectory watches the directory until the store closes.
-func (s *Store) watchDirectory() {
+// close releases the lock and the handle.
+func (g *directoryGuard) close() error {
+	var errs []error
+	if g.lock != nil {
+		errs = append(errs, g.lock.Close())
+	}
+	if g.held != nil {
+		errs = append(errs, g.held.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// watch watches the directory until the store closes.
+func (g *directoryGuard) watch() {
 	reported := make(chan struct{}, 1)
 	report := func() {
 		select {
@@ -67,84 +81,70 @@ func (s *Store) watchDirectory() {
 	leads, troubled := vfs.Here, false
 	for {
 		select {
-		case <-s.stop:
+		case <-g.work.stop:
 			return
 		case <-reported:
 		case <-tick.C:
 			if stop == nil { // Not at once: it costs more than opening and closing a small store, and most commands are done by now.
-				stop = s.held.Watch(filepath.Join(s.dir, format.LockName), report)
+				stop = g.held.Watch(filepath.Join(g.dir, format.LockName), report)
 			}
 		}
-		err := s.inspectDirectory()
-		if errors.Is(err, ErrLockLost) && s.wait(removalTakes) {
-			err = s.inspectDirectory()
+		err := g.inspect()
+		if errors.Is(err, ErrLockLost) && g.work.wait(removalTakes) {
+			err = g.inspect()
 		}
 		if refusing(err) {
-			_ = s.log.Fail(err) // logged, and kept
+			_ = g.log.Fail(err) // logged, and kept
 			return
 		}
-		now, werr := s.held.Where()
+		now, werr := g.held.Where()
 		if err = errors.Join(err, werr); (err != nil) != troubled {
 			if troubled = err != nil; troubled {
-				s.opts.Logger.Warn("cannot look after the directory", "dir", s.dir, "err", err)
+				g.logger.Warn("cannot look after the directory", "dir", g.dir, "err", err)
 			}
 		}
 		if werr == nil && now != leads {
 			leads = now
-			s.logMove(now)
+			g.logMove(now)
 		}
 	}
 }
 
-// wait sleeps, and reports false if the store closes first.
-func (s *Store) wait(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-s.stop:
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
-func (s *Store) logMove(now vfs.Where) {
+func (g *directoryGuard) logMove(now vfs.Where) {
 	switch now {
 	case vfs.Nowhere:
-		s.opts.Logger.Warn("the directory was moved; the store stays in it", "dir", s.dir)
+		g.logger.Warn("the directory was moved; the store stays in it", "dir", g.dir)
 	case vfs.Elsewhere:
-		s.opts.Logger.Warn("another directory is in the place of the store's; the store stays in its own, wherever that was moved", "dir", s.dir)
+		g.logger.Warn("another directory is in the place of the store's; the store stays in its own, wherever that was moved", "dir", g.dir)
 	case vfs.Here:
-		s.opts.Logger.Info("the directory is back in its place", "dir", s.dir)
+		g.logger.Info("the directory is back in its place", "dir", g.dir)
 	}
 }
 
-// refusing reports whether an error of inspectDirectory is a reason to refuse writes.
+// refusing reports whether an error of inspect is a reason to refuse writes.
 func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
 
-// checkDirectory is called, without locks, before a step that would be lost in a directory that is gone, or harm
+// check is called, without locks, before a step that would be lost in a directory that is gone, or harm
 // another process that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
-func (s *Store) checkDirectory() error {
-	if err := s.inspectDirectory(); refusing(err) {
-		return s.log.Fail(err)
+func (g *directoryGuard) check() error {
+	if err := g.inspect(); refusing(err) {
+		return g.log.Fail(err)
 	}
-	return s.Err()
+	return g.log.Err()
 }
 
-// inspectDirectory checks whether the files that the store writes to, and LOCK, have their names.
-func (s *Store) inspectDirectory() error {
-	s.manifestMu.Lock()
-	named, err := vfs.HasName(s.man.File, filepath.Join(s.dir, manifest.FileName))
-	s.manifestMu.Unlock()
+// inspect checks whether the files that the store writes to, and LOCK, have their names.
+func (g *directoryGuard) inspect() error {
+	named, err := g.man.isNamed()
 	if err != nil {
 		return err
 	}
 	if !named {
 		return fmt.Errorf("%w: %s", ErrDirectoryGone, manifest.FileName)
 	}
-	active := s.log.Active()
-	if named, err = s.hasName(active); err != nil || !named {
-		replaced := active != s.log.Active() // then a merge may have taken it
+	active := g.log.Active()
+	if named, err = g.hasName(active); err != nil || !named {
+		replaced := active != g.log.Active() // then a merge may have taken it
 		switch {
 		case replaced:
 		case err != nil:
@@ -153,7 +153,7 @@ func (s *Store) inspectDirectory() error {
 			return fmt.Errorf("%w: %s", ErrDirectoryGone, active.Name)
 		}
 	}
-	if named, err = vfs.HasName(s.lock, filepath.Join(s.dir, format.LockName)); err == nil && !named {
+	if named, err = vfs.HasName(g.lock, filepath.Join(g.dir, format.LockName)); err == nil && !named {
 		err = ErrLockLost
 	}
 	return err
@@ -161,15 +161,35 @@ func (s *Store) inspectDirectory() error {
 
 // unlinked reports whether a segment's file has lost its name. It is asked with every sync, so it asks the cheaper
 // question first: what has been moved aside, or has another name, is left to the goroutine.
-func (s *Store) unlinked(sg *segment.Segment) bool {
+func (g *directoryGuard) unlinked(sg *segment.Segment) bool {
 	if vfs.HasAnyName(sg.File) {
 		return false
 	}
-	named, err := s.hasName(sg) // some file systems do not count
+	named, err := g.hasName(sg) // some file systems do not count
 	return err == nil && !named
 }
 
 // hasName reports whether the name of a segment still leads to its file.
-func (s *Store) hasName(sg *segment.Segment) (bool, error) {
-	return vfs.HasName(sg.File, filepath.Join(s.dir, sg.Name))
+func (g *directoryGuard) hasName(sg *segment.Segment) (bool, error) {
+	return vfs.HasName(sg.File, filepath.Join(g.dir, sg.Name))
+}
+
+// removeSegments closes and removes segments that are no longer listed. freed gets the length of each that is gone.
+func (g *directoryGuard) removeSegments(gone []*segment.Segment, freed func(bytes int64)) error {
+	var errs []error
+	if err := g.inspect(); refusing(err) {
+		for _, sg := range gone { // another process may have the files
+			errs = append(errs, sg.Close())
+		}
+		return errors.Join(append(errs, g.log.Fail(err))...)
+	}
+	for _, sg := range gone {
+		err := errors.Join(sg.Close(), segment.Remove(g.held, g.dir, sg))
+		if err == nil {
+			freed(sg.Size.Load())
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, g.held.SyncDir(g.dir))
+	return errors.Join(errs...)
 }

@@ -95,7 +95,7 @@ func (s *Store) Put(key string, value []byte) error {
 	if err := t.PutString(0, key, value); err != nil {
 		return err
 	}
-	return s.finish(t)
+	return t.finish()
 }
 
 // Delete removes key. It reports whether it was there.
@@ -109,17 +109,17 @@ func (s *Store) Delete(key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return existed, s.finish(t)
+	return existed, t.finish()
 }
 
 // finish commits, unlocks, and waits as the sync mode wants.
-func (s *Store) finish(t *Tx) error {
+func (t *Tx) finish() error {
 	ticket, err := t.Commit()
 	t.End()
 	if err != nil {
 		return err
 	}
-	return s.WaitDurable(ticket)
+	return t.s.WaitDurable(ticket)
 }
 
 // Batch collects puts and deletes to be committed as one: all of them are
@@ -183,7 +183,7 @@ func (b *Batch) Commit() error {
 		}
 	}
 	b.keys, b.ops, b.size = b.keys[:0], b.ops[:0], 0
-	return b.s.finish(t)
+	return t.finish()
 }
 
 // Item is a key and its value.

@@ -43,7 +43,7 @@ func (s *opener) loadLog() error {
 		return nil
 	}
 	if ix != nil && !s.startReplay(ix.UpTo) {
-		err := s.loadRest()
+		err := s.lazy.loadRest()
 		if err == nil {
 			err = s.reportDeadlines(max(ix.UpTo, 1))
 		}
@@ -67,7 +67,7 @@ func (s *opener) loadLog() error {
 		return s.replayLog(new(indexfile.Contents))
 	}
 	s.recovery.Indexed = true
-	s.noteIndex(ix)
+	s.index.note(ix)
 	return err
 }
 

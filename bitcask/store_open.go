@@ -83,14 +83,16 @@ type opener struct {
 
 // newStore is a store without files.
 func newStore(dir string, o Options) *Store {
-	s := &Store{dir: dir, maintenanceMu: chanmutex.New(), backups: chanmutex.New(), opts: o, stop: make(chan struct{}), hinter: make(chan struct{}, 1)}
+	s := &Store{dir: dir, maintenanceMu: chanmutex.New(), backups: chanmutex.New(), opts: o, work: background{stop: make(chan struct{})}, hinter: make(chan struct{}, 1)}
 	s.syncing.mode.Store(int32(o.Sync))
 	s.txs.New = func() any { return new(Tx) }
 	s.segments.Store(new(segment.Set))
-	s.pins.Remove = s.removeSegments
+	s.dead.segments = &s.segments
+	s.guard = directoryGuard{dir: dir, log: &s.log, man: &s.man, work: &s.work, logger: o.Logger}
+	s.pins.Remove = s.guard.removeSegments
 	s.log.Init(commitlog.Environment{
-		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.stop, LogEdit: s.logEdit,
-		AddSegment: s.addSegment, CheckDirectory: s.checkDirectory, Unlinked: s.unlinked, Sealed: s.wakeHinter,
+		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.man.logEdit,
+		AddSegment: s.addSegment, CheckDirectory: s.guard.check, Unlinked: s.guard.unlinked, Sealed: s.wakeHinter,
 	})
 	return s
 }
@@ -182,13 +184,13 @@ func (s *opener) serve() error {
 	s.startWork(s.hintless)
 	err := s.openHistory()
 	if err != nil {
-		s.stopWork()
+		s.work.end()
 	}
 	return err
 }
 
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
-func (s *Store) startReserve() {
+func (s *opener) startReserve() {
 	s.reserve.Start(reserve.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
 		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
@@ -198,12 +200,17 @@ func (s *Store) startReserve() {
 // openManifest takes the lock and reads the manifest, or makes a new store
 // where there is nothing yet.
 func (s *opener) openManifest() (err error) {
-	if err := s.hold(); err != nil {
+	hold := vfs.HoldNew
+	if s.opts.ReadOnly {
+		hold = vfs.Hold
+	}
+	if s.guard.held, err = hold(s.opts.seam.FS, s.dir); err != nil {
 		return err
 	}
+	s.opts.seam.FS = s.guard.held
 	s.startReserve()
 	if !s.opts.ReadOnly {
-		if s.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
+		if s.guard.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
 			if errors.Is(err, vfs.ErrLocked) {
 				return fmt.Errorf("%w: %w", ErrLocked, err)
 			}
@@ -213,7 +220,7 @@ func (s *opener) openManifest() (err error) {
 	if !s.opts.ReadOnly {
 		s.reserve.Open()
 	}
-	s.man, err = manifest.Read(s.opts.seam.FS, s.dir, s.mode(), s.tolerance())
+	s.man.Manifest, err = manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), s.tolerance())
 	if err == nil {
 		s.recovery.TornManifest = len(s.man.Rest) > 0
 	}
@@ -243,7 +250,7 @@ func (s *opener) openManifest() (err error) {
 	if err := files.SyncNames(s.opts.seam.FS, s.dir); err != nil {
 		return err
 	}
-	s.man, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
+	s.man.Manifest, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
 	return err
 }
 
@@ -275,7 +282,7 @@ func (s *opener) openSegments() error {
 		if err := s.bind(sg, si); err != nil {
 			return err
 		}
-		sg.MapTo(s.mapFor(sg))
+		sg.MapTo(s.opts.mapFor(sg))
 	}
 	// The newest first: alongside a live writer each then is as long as it was
 	// before anything that we see in the next was written, or longer.
@@ -291,27 +298,9 @@ func (s *opener) openSegments() error {
 			return err
 		}
 		s.tail = slices.Insert(s.tail, 0, sg)
-		sg.MapTo(s.mapFor(sg))
+		sg.MapTo(s.opts.mapFor(sg))
 	}
 	return s.findLeftovers(names)
-}
-
-// mapLength is the length to map of a segment that will still grow.
-func (s *Store) mapLength() int {
-	if s.opts.seam.NoMapping {
-		return 0
-	}
-	return int(s.opts.SegmentSize)
-}
-
-func (s *Store) mapFor(sg *segment.Segment) int {
-	if s.opts.seam.NoMapping || sg.Damaged {
-		return 0
-	}
-	if sg.Sealed() {
-		return int(sg.Size.Load())
-	}
-	return max(s.mapLength(), int(sg.Size.Load()))
 }
 
 // findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are
@@ -445,7 +434,7 @@ func (s *opener) checkLeftover(id uint32) error {
 // before the files of a merge go, and before a new segment holds anything, so a reader that checks
 // for the edit after the files finds it.
 func (s *opener) outdated() bool {
-	if !s.opts.ReadOnly || s.man == nil {
+	if !s.opts.ReadOnly || s.man.Manifest == nil {
 		return false
 	}
 	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance()) // corrected as before
@@ -476,7 +465,7 @@ func (s *opener) noteOpening() error {
 	if err != nil {
 		return fmt.Errorf("noting that the store is open: %w", err)
 	}
-	s.opening = id
+	s.man.opening = id
 	return nil
 }
 
@@ -487,9 +476,18 @@ func (s *opener) startLog() error {
 	return err
 }
 
-func (s *Store) mode() vfs.Mode {
-	if s.opts.ReadOnly {
-		return vfs.ReadOnly
+// startResidency starts the goroutine that lets what is known of pages in memory expire, if any segment is mapped.
+func (s *opener) startResidency() {
+	if !slices.ContainsFunc(s.segments.Load().All(), func(sg *segment.Segment) bool { return sg.Data != nil }) {
+		return
 	}
-	return vfs.ReadWrite
+	list := &s.segments
+	s.work.Go(func() {
+		s.work.every(segment.ResidencyEvery, func() (more bool) {
+			for _, sg := range list.Load().All() {
+				sg.Residency.Round.Add(1)
+			}
+			return true
+		})
+	})
 }

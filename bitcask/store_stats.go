@@ -128,8 +128,8 @@ type Inheritance struct {
 // Inherited lists the stores that this one is a copy of, the first one first:
 // its original is the last.
 func (s *Store) Inherited() []Inheritance {
-	s.manifestMu.Lock()
-	defer s.manifestMu.Unlock()
+	s.man.mu.Lock()
+	defer s.man.mu.Unlock()
 	var list []Inheritance
 	for _, in := range s.man.Origins {
 		list = append(list, Inheritance{in.Store, in.Through})

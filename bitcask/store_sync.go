@@ -34,20 +34,19 @@ func (s *Store) SetSync(mode SyncMode) error {
 		return ErrClosed
 	}
 	before := s.SyncMode()
+	set := func(mode SyncMode) {
+		s.syncing.mode.Store(int32(mode))
+		s.log.SetWaited(mode == SyncAlways)
+	}
 	// The mode first, the sync second: whoever saw the old mode, and so does not wait, has written before this sync
 	// begins.
-	s.setSyncMode(mode)
+	set(mode)
 	if mode == SyncNone {
 		return nil
 	}
 	if err := s.Sync(); err != nil {
-		s.setSyncMode(before)
+		set(before)
 		return err
 	}
 	return nil
-}
-
-func (s *Store) setSyncMode(mode SyncMode) {
-	s.syncing.mode.Store(int32(mode))
-	s.log.SetWaited(mode == SyncAlways)
 }

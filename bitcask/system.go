@@ -38,7 +38,7 @@ func (s *Store) checkSystem() error {
 			return fmt.Errorf("system record %q: %w", name, ErrVersion)
 		}
 	}
-	_, err := s.readEpoch()
+	_, err := readEpoch(&s.system)
 	return err
 }
 
@@ -69,8 +69,8 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	if len(value) > 0 && others >= MaxSystemRecords {
 		return fmt.Errorf("more than %d system records: %w", MaxSystemRecords, ErrTooLarge)
 	}
-	if err := t.s.needFeature(manifest.FeatureSystem); err != nil {
-		return err
+	if err := t.s.man.need(manifest.FeatureSystem); err != nil {
+		return t.s.log.Fail(err)
 	}
 	_, err := t.add(KindSystem, keydir.None, new(namespace.Space), t.s.man.Seed.Hash(name), name, "", value)
 	return err
@@ -106,8 +106,8 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq uint64) {
 	rec := r.record(t.buf)
 	dead, _ := t.s.system.Put(string(rec.Key), system.Record{Value: slices.Clone(rec.Value), Seq: seq, Loc: loc})
-	t.s.addDead(dead)
-	t.s.addLive(sg, loc)
+	t.s.dead.add(dead)
+	addLive(sg, loc)
 }
 
 // replaySystem notes a system record of the log, which the INDEX may have had
@@ -116,19 +116,7 @@ func (s *opener) replaySystem(sg *segment.Segment, e *format.Entry) {
 	s.recovery.Replayed++
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 	if dead, ok := s.system.Put(string(e.Key), system.Record{Value: slices.Clone(e.Inline), Seq: e.Seq, Loc: loc}); ok {
-		s.addDead(dead)
-		s.addLive(sg, loc)
+		s.dead.add(dead)
+		addLive(sg, loc)
 	}
-}
-
-// needFeature sets a feature bit of the manifest before it is used. A failure
-// that may have left the manifest in doubt makes the store refuse writes.
-func (s *Store) needFeature(f manifest.Features) error {
-	s.manifestMu.Lock()
-	err := s.man.Need(f)
-	s.manifestMu.Unlock()
-	if err != nil {
-		return s.log.Fail(err)
-	}
-	return nil
 }

@@ -134,7 +134,7 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 // writes, and nothing has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing
 // transaction would probably have to wait for the disk, because the log cannot go on to its next segment yet.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
-	if write && (s.unprepared.Load() != nil || s.log.MayWait()) {
+	if write && (s.writing.due.Load() != nil || s.log.MayWait()) {
 		return nil, false, nil
 	}
 	t = s.newTx(write)
@@ -228,7 +228,7 @@ func (t *Tx) hold(stripe int) {
 // transactions can wait for each other.
 func (t *Tx) lock() error {
 	if t.write {
-		if err := t.s.prepareWrites(); err != nil {
+		if err := t.s.writing.prepare(); err != nil {
 			return err
 		}
 	}
@@ -333,9 +333,11 @@ func (t *Tx) unlockStripe(i int) {
 	}
 }
 
-// keepBuffer is the largest buffer in bytes that a finished Tx keeps for the
-// next one.
-const keepBuffer = 64 << 10
+// Bounds of what a finished Tx keeps for the next one.
+const (
+	keepBuffer = 256 << 10 // bytes of records: those of 64 KiB of names and values, which a server batches, take up to 100 KiB
+	keepHashes = 8 << 10
+)
 
 // End rolls back what was not committed and releases the locks. A second End does nothing.
 func (t *Tx) End() {
@@ -366,7 +368,7 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	if cap(t.hashes) > keepBuffer/8 {
+	if cap(t.hashes) > keepHashes {
 		t.hashes, t.sorted = nil, nil
 	}
 	clear(t.frame.Values)

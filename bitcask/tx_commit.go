@@ -35,9 +35,9 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	var at int64
 	var seq uint64
 	if t.claim != nil {
-		t.Apart(func() { sg, at, seq, err = t.s.append(t) })
+		t.Apart(func() { sg, at, seq, err = t.appendToLog() })
 	} else {
-		sg, at, seq, err = t.s.append(t)
+		sg, at, seq, err = t.appendToLog()
 	}
 	if err != nil {
 		return 0, err
@@ -186,11 +186,11 @@ func (t *Tx) encode() *commitlog.Frame {
 func (t *Tx) markReplacedDead() {
 	for i := range t.undo {
 		u := &t.undo[i]
-		t.s.addDead(u.old.Loc)
-		t.s.addDead(u.loc)
-		u.trimmed.Each(t.s.addDead)
+		t.s.dead.add(u.old.Loc)
+		t.s.dead.add(u.loc)
+		u.trimmed.Each(t.s.dead.add)
 		if u.op == undoDrop {
-			t.s.deferDead(u.dropped)
+			t.s.dead.addCollection(u.dropped)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		if r.kind == KindSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
 		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
-			t.s.addLive(sg, loc)
+			addLive(sg, loc)
 		}
 		if i += n; t.claim != nil {
 			t.Yield()
@@ -222,13 +222,13 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 	}
 }
 
-// append appends a transaction to the log. One that only deletes may draw on the reserve, and so may what Open and
-// Close note; the others wait until that is whole.
-func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err error) {
-	r, f := &s.reserve, t.encode()
+// appendToLog appends the transaction to the log. One that only deletes may draw on the reserve, and so may what Open
+// and Close note; the others wait until that is whole.
+func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error) {
+	log, r, f := &t.s.log, &t.s.reserve, t.encode()
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {
-		if sg, at, seq, err = s.log.Append(f); err == nil {
+		if sg, at, seq, err = log.Append(f); err == nil {
 			if full && !t.draws() {
 				r.NoteSpace()
 			}
@@ -242,7 +242,7 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 	case t.draws():
 		for r.Release(seen, max(t.floor, reserve.LeaveHalf), err) {
 			seen = r.Seen()
-			if sg, at, seq, err = s.log.Append(f); err == nil || !NoSpace(err) {
+			if sg, at, seq, err = log.Append(f); err == nil || !NoSpace(err) {
 				return sg, at, seq, err
 			}
 		}
@@ -252,12 +252,12 @@ func (s *Store) append(t *Tx) (sg *segment.Segment, at int64, seq uint64, err er
 	case !r.Refill():
 		err = r.Refuse()
 	default:
-		if sg, at, seq, err = s.log.Append(f); err != nil && NoSpace(err) {
+		if sg, at, seq, err = log.Append(f); err != nil && NoSpace(err) {
 			r.NoteLack(err)
 		}
 	}
-	if err != nil && s.SyncMode() == SyncAlways { // what it has left in the file must not come back
-		err = errors.Join(err, s.log.Sync())
+	if err != nil && t.s.SyncMode() == SyncAlways { // what it has left in the file must not come back
+		err = errors.Join(err, log.Sync())
 	}
 	return sg, at, seq, failure.NameNoSpace(err)
 }

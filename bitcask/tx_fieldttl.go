@@ -139,7 +139,7 @@ func (s *Store) EachFieldDeadline(fn func(space uint32, key string, ms int64)) e
 }
 
 func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space uint32, key string, ms int64)) error {
-	if s.promisesNoFieldDeadline(sp, stripe) {
+	if s.stripes[stripe].promisesNoFieldDeadline(sp.Dir, stripe) {
 		return nil
 	}
 	if err := s.lockWhole(stripe, false); err != nil {
@@ -158,9 +158,9 @@ func (s *Store) eachFieldDeadline(sp *namespace.Space, stripe int, fn func(space
 }
 
 // promisesNoFieldDeadline reports whether a stripe need not be loaded to know that no field in it has a deadline.
-func (s *Store) promisesNoFieldDeadline(sp *namespace.Space, stripe int) bool {
-	s.stripes[stripe].RLock()
-	defer s.stripes[stripe].RUnlock()
-	c, unloaded := sp.Dir.Promised(stripe)
+func (st *stripe) promisesNoFieldDeadline(dir *keydir.Directory, i int) bool {
+	st.RLock()
+	defer st.RUnlock()
+	c, unloaded := dir.Promised(i)
 	return unloaded && c.FieldDeadlines == 0
 }

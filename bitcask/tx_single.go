@@ -38,9 +38,9 @@ func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 		r.sp.Dir.Insert(r.h, now)
 	} else {
 		r.sp.Dir.Replace(r.h, old, now)
-		t.s.addDead(old.Loc)
+		t.s.dead.add(old.Loc)
 	}
-	t.s.addLive(sg, now.Loc)
+	addLive(sg, now.Loc)
 }
 
 // replaced is find for a put: what the key holds now. The old value does not
@@ -56,7 +56,7 @@ func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, k
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
-			if same, err := t.s.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
+			if same, err := t.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
 				return slot, keydir.Collection{}, err
 			}
 		}
@@ -65,8 +65,8 @@ func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, k
 }
 
 // named reports whether the record at loc has the name of a string key.
-func (s *Store) named(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
-	sg, err := s.segmentOf(loc)
+func (t *Tx) named(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
+	sg, err := t.s.segmentOf(loc)
 	if err != nil {
 		return false, err
 	}

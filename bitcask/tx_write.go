@@ -117,8 +117,8 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		return keydir.Collection{}, err
 	}
 	if typ == keydir.Stream {
-		if err := t.s.needFeature(manifest.FeatureExtended); err != nil {
-			return keydir.Collection{}, err
+		if err := t.s.man.need(manifest.FeatureExtended); err != nil {
+			return keydir.Collection{}, t.s.log.Fail(err)
 		}
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})

@@ -38,14 +38,14 @@ const defaultYieldEvery = 512
 // lets other transactions use the stripes. What the caller has of the index stays valid but for names within
 // collections that are not Collection.Private.
 func (t *Tx) Yield() {
-	if t.steps++; t.steps%t.s.yieldEvery() == 0 && t.claimKeys() {
+	if t.steps++; t.steps%t.s.opts.yieldEvery() == 0 && t.claimKeys() {
 		t.unlockStripes(t.stripes)
 		t.lockStripes()
 	}
 }
 
-func (s *Store) yieldEvery() int {
-	if n := s.opts.seam.YieldEvery; n > 0 {
+func (o *Options) yieldEvery() int {
+	if n := o.seam.YieldEvery; n > 0 {
 		return n
 	}
 	return defaultYieldEvery
@@ -153,7 +153,7 @@ func (w *claimWait) over() {
 
 // lockWhole locks a stripe that is loaded and without claims. The caller holds no other.
 func (s *Store) lockWhole(stripe int, write bool) error {
-	if err := s.loadStripe(stripe); err != nil {
+	if err := s.lazy.loadStripe(stripe); err != nil {
 		return err
 	}
 	w := claimWait{s: s}
@@ -184,7 +184,7 @@ func (s *Store) unlockWhole(stripe int, write bool) {
 // lockKey locks the stripe of a key, shared, when it is loaded and nobody claims the key.
 func (s *Store) lockKey(h uint64) (*stripe, error) {
 	i := keydir.StripeOf(h)
-	if err := s.loadStripe(i); err != nil {
+	if err := s.lazy.loadStripe(i); err != nil {
 		return nil, err
 	}
 	w := claimWait{s: s}

@@ -148,7 +148,7 @@ func (s *session) mayComplete(line, prefix string) bool {
 func completeCommand(commands []*command.Command, prefix, like string) (found []candidate) {
 	for _, c := range commands {
 		name := c.Name[strings.IndexByte(c.Name, '|')+1:]
-		if strings.HasPrefix(name, strings.ToLower(prefix)) && !isTrap(c) {
+		if strings.HasPrefix(name, strings.ToLower(prefix)) {
 			found = append(found, candidate{value: sameCase(name, prefix, like), note: c.Summary, group: "@" + string(c.Group)})
 		}
 	}

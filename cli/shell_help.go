@@ -51,10 +51,6 @@ func lookupCommand(name string) (*command.Command, bool) {
 	return c, c != nil
 }
 
-// isTrap reports the two entries of the table that are no commands but the
-// first words of an HTTP request, for the server to hang up on.
-func isTrap(c *command.Command) bool { return c.Name == "post" || c.Name == "host:" }
-
 // groups lists the groups that have commands, each with its @, sorted. They are the groups of COMMAND DOCS, which are
 // not quite the categories of ACL.
 func groups() []string {
@@ -110,7 +106,7 @@ func commandHelp(c *command.Command, bold bool) string {
 func groupHelp(group string, bold bool) string {
 	var b strings.Builder
 	for _, c := range server.Commands {
-		if string(c.Group) != group || isTrap(c) {
+		if string(c.Group) != group {
 			continue
 		}
 		if b.Len() > 0 {

@@ -105,6 +105,21 @@ func TestRoom(t *testing.T) {
 	ok[bool](t)(s.Hash("hash").Put("f", long))
 	ok[int](t)(s.List("list").PushBack(long, []byte("short")))
 	must(t, s.String("short").Put(long[:1<<20]))
+	for range 2 {
+		ok[db.StreamID](t)(s.Stream("stream").Add(db.Field{Name: "f", Value: long[:n/2+n/8]}))
+	}
+	const entries = 10_000
+	pending := s.Stream("pending").Group("g")
+	must(t, pending.Create(db.StreamGroupStart{Make: true}))
+	must(t, s.Update(func(tx *db.Tx) error {
+		for range entries {
+			if _, err := tx.Stream("pending").Add(db.Field{Name: "f"}); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Stream("pending").Group("g").Read("c", 0)
+		return err
+	}))
 	none := errors.New("no room")
 	for name, tt := range map[string]struct {
 		call        func(tx *db.Tx) error
@@ -121,8 +136,10 @@ func TestRoom(t *testing.T) {
 		"List.Visit": {func(tx *db.Tx) error {
 			return tx.List("list").Visit(0, -1, func(int) {}, func([]byte) bool { return true })
 		}, n, n + n/8},
-		"Key.Dump":         {func(tx *db.Tx) error { _, err := tx.Key("string").Dump(); return err }, n, 2*n + 100},
-		"Key.Dump, a list": {func(tx *db.Tx) error { _, err := tx.Key("list").Dump(); return err }, n, 2*n + 100},
+		"Key.Dump":           {func(tx *db.Tx) error { _, err := tx.Key("string").Dump(); return err }, n, 2*n + 100},
+		"Key.Dump, a list":   {func(tx *db.Tx) error { _, err := tx.Key("list").Dump(); return err }, n, 2*n + 100},
+		"Key.Dump, a stream": {func(tx *db.Tx) error { _, err := tx.Key("stream").Dump(); return err }, n / 2, 2*(n+n/4) + 200},
+		"Key.Dump, a group":  {func(tx *db.Tx) error { _, err := tx.Key("pending").Dump(); return err }, 200 * entries, 300 * entries},
 	} {
 		tx, err := s.Begin(true)
 		if err != nil {

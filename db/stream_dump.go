@@ -14,18 +14,23 @@ func (k Key) dumpStream(txn structures.Txn) ([]byte, error) {
 		return nil, err
 	}
 	var w rdb.StreamWriter
+	var noRoom error
 	err = s.Visit(structures.StreamRange{To: MaxStreamID}, func(id StreamID, fields [][]byte) bool {
 		w.Add(rdb.StreamID(id), fields)
-		return w.Len() <= structures.MaxString
+		noRoom = txn.Room(2 * w.Len())
+		return noRoom == nil && w.Len() <= structures.MaxString
 	})
 	if err != nil {
 		return nil, err
+	}
+	if noRoom != nil {
+		return nil, noRoom
 	}
 	if w.Len() > structures.MaxString {
 		return nil, structures.ErrTooLong
 	}
 	all := rdb.Stream{Last: rdb.StreamID(info.Last), Delete: rdb.StreamID(info.Deleted), Added: info.Added}
-	if all.Groups, err = dumpGroups(s); err != nil {
+	if all.Groups, err = dumpGroups(s, 2*w.Len()); err != nil {
 		return nil, err
 	}
 	payload := w.Seal(all)
@@ -35,14 +40,27 @@ func (k Key) dumpStream(txn structures.Txn) ([]byte, error) {
 	return payload, nil
 }
 
-// dumpGroups returns the groups of a stream as a payload has them.
-func dumpGroups(s structures.Stream) (groups []rdb.StreamGroup, err error) {
+// pendingRoom is what a pending entry takes while it is dumped, in bytes: as the group has it, as a payload has it, and
+// in the payload.
+const pendingRoom = 256
+
+// dumpGroups returns the groups of a stream as a payload has them. It asks for room for them besides so many bytes.
+func dumpGroups(s structures.Stream, besides int) (groups []rdb.StreamGroup, err error) {
 	names, err := s.GroupNames()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		state, err := structures.StreamGroup{Txn: s.Txn, Key: s.Key, Name: name}.State()
+		g := structures.StreamGroup{Txn: s.Txn, Key: s.Key, Name: name}
+		info, err := g.Info()
+		if err != nil {
+			return nil, err
+		}
+		besides += pendingRoom * info.Pending
+		if err := s.Txn.Room(besides); err != nil {
+			return nil, err
+		}
+		state, err := g.State()
 		if err != nil {
 			return nil, err
 		}

@@ -174,11 +174,30 @@ func (c *runCursor) loc() Loc { return Loc(binary.LittleEndian.Uint64(c.run[c.of
 // seek moves to the first entry that is not before id.
 func (c *runCursor) seek(id StreamID) bool {
 	for c.next() {
+		c.skip(id)
 		if !c.id.Less(id) {
 			return true
 		}
 	}
 	return false
+}
+
+// skip moves over entries that take a step of one byte, as most do, until one is not before id.
+func (c *runCursor) skip(id StreamID) {
+	run, at, end := c.run, c.id, c.end
+	for at.Less(id) && end < len(run) && run[end] < 1<<7 {
+		switch d := uint64(run[end] >> 2); run[end] & 3 {
+		case stepNumber:
+			at.Seq += d
+		case stepTime:
+			at = StreamID{at.Ms + d, 0}
+		default:
+			c.id, c.off, c.end = at, end-8, end
+			return
+		}
+		end += 1 + 8
+	}
+	c.id, c.off, c.end = at, end-8, end
 }
 
 // find returns the offset of the location of an entry, 0 if there is none.

@@ -66,7 +66,7 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	size := sizeOf(args)
-	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)) {
+	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
 		return false
 	}
 	from := len(b.args)
@@ -79,11 +79,11 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 // canBatch says whether a request of this session may be batched. In an event loop so may one whose
 // reply is bounded (see maxReply), and a script, which needs locks.
 func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
-	if s.replies != replyOn || s.caching {
+	if s.replies != replyOn || s.tracked.caching {
 		return 0, false
 	}
 	if s.inLoop && cmd.Flags&command.RunsScript != 0 {
-		return s.canBatchScript(cmd, args)
+		return s.server.canBatchScript(cmd, args)
 	}
 	return 0, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
 }
@@ -193,7 +193,7 @@ func (b *batch) lockMore(from int) bool {
 	for i := range b.requests[from:] {
 		r := &b.requests[from+i]
 		if r.command.Flags&command.RunsScript != 0 {
-			r.locks, _ = r.session.canBatchScript(r.command, r.args)
+			r.locks, _ = r.session.server.canBatchScript(r.command, r.args)
 			b.writes = b.writes || r.locks&scripts.LockWrite != 0
 			b.whole = b.whole || r.locks&scripts.LockWhole != 0
 		}
@@ -216,13 +216,13 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
-			r.session.countRequest(r, took/time.Duration(executed))
+			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
 	}
 	b.end(from)
 	if first != nil {
-		first.session.noteSlow(took, first.command, first.args, executed-1)
+		first.session.server.noteSlow(&first.session.client, took, first.command, first.args, executed-1)
 	}
 }
 

@@ -112,7 +112,7 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
 	}
-	do, user, cmd, args := w.Do, s.user, c.Command, cloneArgs(c.Args)
+	do, user, cmd, args := w.Do, s.who.user, c.Command, cloneArgs(c.Args)
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
 			return &deniedError{d} // and what the key holds is there for the next
@@ -214,7 +214,7 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 		ticket, err = b.waiter.Result()
 		var denied *deniedError
 		if errors.As(err, &denied) {
-			s.noteDenied(denied.Denial, s.user.Name())
+			s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 		}
 		if err == nil {
 			s.holdReplies(ticket, from)
@@ -258,7 +258,7 @@ func (s *Session) Close() {
 	}
 	s.unwatch()
 	s.leaveRoom()
-	s.stopTracking()
+	s.tracked.stop()
 	s.server.hub.UnsubscribeAll(&s.subscriber)
 }
 

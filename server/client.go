@@ -71,8 +71,7 @@ func (c *client) noteCommand(s *Session, cmd *command.Command) {
 
 // listLine is the session's line of CLIENT LIST. The fields and their order are Redis's; what has no counterpart here
 // is a constant, because parsers expect the field. Messages that wait for a subscriber count as output, as in Redis.
-func (s *Session) listLine(now time.Time) string {
-	c := &s.client
+func (c *client) listLine(now time.Time) string {
 	cmd := "NULL"
 	if last := c.lastCommand.Load(); last != nil {
 		cmd = last.Name
@@ -82,14 +81,14 @@ func (s *Session) listLine(now time.Time) string {
 		protocol = 3
 	}
 	f := &c.figures
-	messages, messageBytes := s.subscriber.Waiting()
+	messages, messageBytes := c.tracking.Mail.Waiting()
 	_, recent := f.Recent(now)
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
-		s.id, c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
+		c.tracking.ID, c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
-		s.subscriber.Count(pubsub.Channel), s.subscriber.Count(pubsub.Pattern), s.subscriber.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
+		c.tracking.Mail.Count(pubsub.Channel), c.tracking.Mail.Count(pubsub.Pattern), c.tracking.Mail.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
 		f.Query.Load(), f.QueryFree.Load(), f.Arguments.Load(), f.Queued.Load(), f.Reply.Load(), recent,
 		f.Pending.Load(), f.Parts.Load()+int64(messages), f.PartBytes.Load()+int64(messageBytes), c.bufferBytes.Load(), cmd, c.user.Load().Name(), c.tracking.Redirect(), protocol, *c.library.Load(), *c.version.Load())
 }

@@ -51,11 +51,11 @@ func (s *Session) limitOutput() {
 	case s.client.kind() != "normal":
 		f.forgive()
 	case hard > 0 && n > hard:
-		s.endForOutput()
+		s.server.endForOutput(&s.client)
 	case soft == 0 || n <= soft:
 		f.forgive()
 	case f.tooMuch == nil:
-		f.tooMuch = time.AfterFunc(time.Duration(t.outputSeconds.Load())*time.Second, s.endForOutput)
+		f.tooMuch = time.AfterFunc(time.Duration(t.outputSeconds.Load())*time.Second, func() { s.server.endForOutput(&s.client) })
 	}
 }
 
@@ -70,13 +70,13 @@ func (f *figures) forgive() {
 
 // endForOutput ends the connection, unless it is being ended already, and counts that. It may be called from any
 // goroutine: the driver's, or that of the timer. An embedded session has no kill: whoever drives it takes the replies.
-func (s *Session) endForOutput() {
-	if s.client.kill == nil || s.client.killed.Load() {
+func (v *Server) endForOutput(c *client) {
+	if c.kill == nil || c.killed.Load() {
 		return
 	}
-	s.server.counters.Flooded.Add(1)
-	s.server.options.Logger.Warn("a client does not take its replies; connection closed", "client", s.id)
-	s.client.kill()
+	v.counters.Flooded.Add(1)
+	v.options.Logger.Warn("a client does not take its replies; connection closed", "client", c.tracking.ID)
+	c.kill()
 }
 
 // recentBuffers are the largest buffers that a client has had in the last seconds. Those of clients that have left

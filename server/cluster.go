@@ -22,8 +22,8 @@ const (
 // refusesInCluster says why a server in cluster mode does not execute a request. All slots are its own, so it never
 // redirects: what it refuses is keys of several slots in one request, as any node would. An EXEC is refused as a whole
 // if the keys of its commands are of several slots, though each command has keys of one.
-func (s *Session) refusesInCluster(cmd *command.Command, args [][]byte) error {
-	if cmd.Name == "exec" && s.queue != nil && !sameSlotQueued(s.queue) {
+func refusesInCluster(cmd *command.Command, args [][]byte, q *queue) error {
+	if cmd.Name == "exec" && q != nil && !sameSlotQueued(q) {
 		return cluster.ErrCrossSlot
 	}
 	return cluster.Refuses(cmd, args)
@@ -75,11 +75,11 @@ func clusterNode(c *command.Call) cluster.Node {
 
 // refusesCall is refusesInCluster for a call of a script. For keys of several slots in one command Redis's text is that
 // of a key on another node, and so is this one.
-func (s *Session) refusesCall(cmd *command.Command, args [][]byte) string {
-	if !s.server.options.Cluster {
+func (v *Server) refusesCall(cmd *command.Command, args [][]byte) string {
+	if !v.options.Cluster {
 		return ""
 	}
-	err := s.refusesInCluster(cmd, args)
+	err := cluster.Refuses(cmd, args)
 	switch {
 	case err == cluster.ErrCrossSlot:
 		return errScriptNotLocalKey

@@ -103,11 +103,11 @@ func helloCommand(s *Session, c *command.Call) error {
 			return err
 		}
 	}
-	if !s.authenticated && s.mustAuthenticate() {
+	if !s.who.authenticated && s.who.mustAuthenticate() {
 		return errHelloNoAuth
 	}
 	if h.name != nil {
-		if err := s.setName(h.name); err != nil {
+		if err := s.client.setName(h.name); err != nil {
 			return err
 		}
 	}

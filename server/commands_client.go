@@ -20,7 +20,7 @@ var clientCommands = []*command.Command{
 	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetName)},
 	{Name: "client|setname", Arity: 3, Flags: command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Done(s.setName(c.Arg(2)))
+			return c.Done(s.client.setName(c.Arg(2)))
 		})},
 	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
 	{Name: "client|info", Arity: 2, Flags: command.OfSession, Run: onSession(clientInfo)},
@@ -72,7 +72,7 @@ func clientSetInfo(s *Session, c *command.Call) error {
 func clientInfo(s *Session, c *command.Call) error {
 	s.flushStats()
 	s.noteFigures()
-	c.Out.Verbatim("txt", s.listLine(time.Now())+"\n")
+	c.Out.Verbatim("txt", s.client.listLine(time.Now())+"\n")
 	return nil
 }
 
@@ -106,7 +106,7 @@ func clientList(s *Session, c *command.Call) error {
 	var lines strings.Builder
 	for _, other := range s.server.sessions() {
 		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
-			lines.WriteString(other.listLine(now))
+			lines.WriteString(other.client.listLine(now))
 			lines.WriteByte('\n')
 		}
 	}

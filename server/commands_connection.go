@@ -26,14 +26,6 @@ var connectionCommands = command.InGroup(command.GroupConnection, []*command.Com
 		Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
 		Run:   onSession(resetCommand)},
 	{Name: "client", Arity: -2, Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands)},
-	// A browser that is tricked into talking to this port starts with one of these lines: the
-	// connection ends before it can smuggle a command in after them. Requests of other methods are taken for POST.
-	{Name: "post", Arity: -1,
-		Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed,
-		Run:   onSession(foreignProtocol)},
-	{Name: "host:", Arity: -1,
-		Flags: command.AnyState | command.ReadOnly | command.NoAuth | command.RunsInsideMulti | command.WhileSubscribed,
-		Run:   onSession(foreignProtocol)},
 })
 
 // pingCommand is PING. To a subscriber in RESP2 it replies in the form of a message, for only those
@@ -70,7 +62,7 @@ func selectCommand(s *Session, c *command.Call) error {
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
-	s.stopTracking()
+	s.tracked.stop()
 	s.server.hub.UnsubscribeAll(&s.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
@@ -81,27 +73,25 @@ func resetCommand(s *Session, c *command.Call) error {
 	s.client.noTouch.Store(false)
 	s.client.readOnly.Store(false)
 	s.replies = replyOn
-	s.startUnknown(false)
+	s.who.startUnknown(false)
 	c.Out.Simple("RESET")
 	return nil
 }
 
-// foreignProtocol closes the connection of a client that speaks HTTP, without a reply. The bytes
-// after this line would be executed otherwise: a web page can make a browser send any text to this
-// port.
-func foreignProtocol(s *Session, c *command.Call) error {
+// closeHTTP closes the connection of a client that speaks HTTP, without a reply. The bytes after this line would be
+// executed otherwise: a web page can make a browser send any text to this port.
+func (s *Session) closeHTTP() {
 	s.closed = true
 	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
 		"client", s.id, "address", s.client.remote)
-	return errNoReply
 }
 
 // setName gives the connection a name, or takes it away when the name is empty.
-func (s *Session) setName(name []byte) error {
+func (c *client) setName(name []byte) error {
 	if !printable(name) {
 		return errInvalidName
 	}
 	text := string(name)
-	s.client.name.Store(&text)
+	c.name.Store(&text)
 	return nil
 }

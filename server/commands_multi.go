@@ -71,7 +71,7 @@ func execCommand(s *Session, c *command.Call) error {
 	defer s.saveIfDue()
 	defer func() { s.pendingLibraries = nil }()
 	s.verifyQueued(q)
-	s.dropUnsent()
+	s.unsent = unsentMessages{}
 	before, space := s.namespace, s.host.Store
 	limit := s.out.Len() + s.server.mostReply()
 	s.mustNotRepeat = !q.isRepeatable()
@@ -103,9 +103,9 @@ func execCommand(s *Session, c *command.Call) error {
 		err = s.transact(q.writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
-			s.postUnsent()
+			s.unsent.post(&s.server.hub, s.undurable)
 		}
-		s.unsent = nil
+		s.unsent.list = nil
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.

@@ -18,38 +18,38 @@ const subscribing = command.PubSub | command.OfSession
 // channel, not with a reply.
 var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 	{Name: "subscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllChannels,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Channel) })},
+		Run: onSession(subscribe(pubsub.Channel))},
 	{Name: "psubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllPatterns,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Pattern) })},
+		Run: onSession(subscribe(pubsub.Pattern))},
 	{Name: "ssubscribe", Arity: -2, Flags: subscribing | command.WhileSubscribed, Listens: command.ToAllChannels,
 		Channels: command.ManyKeys("not_key"),
-		Run:      onSession(func(s *Session, c *command.Call) error { return s.subscribe(c, pubsub.Shard) })},
+		Run:      onSession(subscribe(pubsub.Shard))},
 	{Name: "unsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Channel) })},
+		Run: onSession(unsubscribe(pubsub.Channel))},
 	{Name: "punsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Pattern) })},
+		Run: onSession(unsubscribe(pubsub.Pattern))},
 	{Name: "sunsubscribe", Arity: -1, Flags: subscribing | command.WhileSubscribed, Channels: command.ManyKeys("not_key"),
-		Run: onSession(func(s *Session, c *command.Call) error { return s.unsubscribe(c, pubsub.Shard) })},
+		Run: onSession(unsubscribe(pubsub.Shard))},
 	{Name: "publish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Channel) })},
+		Run: onSession(publish(pubsub.Channel))},
 	{Name: "spublish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel,
-		Channels: command.OneKey("not_key"), Run: onSession(func(s *Session, c *command.Call) error { return s.publish(c, pubsub.Shard) })},
+		Channels: command.OneKey("not_key"), Run: onSession(publish(pubsub.Shard))},
 	{Name: "pubsub", Arity: -2, Subcommands: pubSubSubcommands},
 })
 
 var pubSubSubcommands = []*command.Command{
 	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Channel) })},
+		Run: onSession(channels(pubsub.Channel))},
 	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Channel) })},
+		Run: onSession(countListeners(pubsub.Channel))},
 	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.AnyState,
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
 		})},
 	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.channels(c, pubsub.Shard) })},
+		Run: onSession(channels(pubsub.Shard))},
 	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error { return s.countListeners(c, pubsub.Shard) })},
+		Run: onSession(countListeners(pubsub.Shard))},
 	command.HelpRow("pubsub"),
 }
 
@@ -61,128 +61,140 @@ var subscribeVerbs = map[pubsub.Kind][2]string{
 // subscribe replies once for each channel, also for one that it has subscribed to before. A message that is published
 // from now on comes after the reply, because messages are delivered between commands only. SSUBSCRIBE is refused within
 // EXEC, as in Redis; SUBSCRIBE is not.
-func (s *Session) subscribe(c *command.Call, to pubsub.Kind) error {
-	if c.Queued && to == pubsub.Shard {
-		return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
+	return func(s *Session, c *command.Call) error {
+		if c.Queued && to == pubsub.Shard {
+			return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+		}
+		for _, name := range c.Strings(1) {
+			s.server.hub.Subscribe(&s.subscriber, to, name)
+			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
+		}
+		return nil
 	}
-	for _, name := range c.Strings(1) {
-		s.server.hub.Subscribe(&s.subscriber, to, name)
-		s.confirm(c, subscribeVerbs[to][0], to, name)
-	}
-	return nil
 }
 
 // unsubscribe replies once for each channel, and once if there is none to leave. Names that were not subscribed to are
 // confirmed as well, as in Redis. Messages that are in the mailbox by then are still delivered, after the replies.
-func (s *Session) unsubscribe(c *command.Call, to pubsub.Kind) error {
-	names := c.Strings(1)
-	if len(names) == 0 {
-		names = s.subscriber.Names(to)
+func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
+	return func(s *Session, c *command.Call) error {
+		names := c.Strings(1)
+		if len(names) == 0 {
+			names = s.subscriber.Names(to)
+		}
+		for _, name := range names {
+			s.server.hub.Unsubscribe(&s.subscriber, to, name)
+			confirm(c, &s.subscriber, subscribeVerbs[to][1], to, name)
+		}
+		if len(names) == 0 {
+			c.Out.Push(3)
+			c.Out.BulkString(subscribeVerbs[to][1])
+			c.Out.Null()
+			c.Out.Int(subscriptionCount(&s.subscriber, to))
+		}
+		return nil
 	}
-	for _, name := range names {
-		s.server.hub.Unsubscribe(&s.subscriber, to, name)
-		s.confirm(c, subscribeVerbs[to][1], to, name)
-	}
-	if len(names) == 0 {
-		c.Out.Push(3)
-		c.Out.BulkString(subscribeVerbs[to][1])
-		c.Out.Null()
-		c.Out.Int(s.subscriptionCount(to))
-	}
-	return nil
 }
 
 // confirm pushes that a subscription has begun or ended, and how many there are now.
-func (s *Session) confirm(c *command.Call, verb string, to pubsub.Kind, name string) {
+func confirm(c *command.Call, sub *pubsub.Subscriber, verb string, to pubsub.Kind, name string) {
 	c.Out.Push(3)
 	c.Out.BulkString(verb)
 	c.Out.BulkString(name)
-	c.Out.Int(s.subscriptionCount(to))
+	c.Out.Int(subscriptionCount(sub, to))
 }
 
 // subscriptionCount is the number in the replies to subscriptions: shard channels are counted
 // separately.
-func (s *Session) subscriptionCount(to pubsub.Kind) int64 {
+func subscriptionCount(sub *pubsub.Subscriber, to pubsub.Kind) int64 {
 	if to == pubsub.Shard {
-		return s.subscriber.Count(pubsub.Shard)
+		return sub.Count(pubsub.Shard)
 	}
-	return s.subscriber.Count(pubsub.Channel) + s.subscriber.Count(pubsub.Pattern)
+	return sub.Count(pubsub.Channel) + sub.Count(pubsub.Pattern)
 }
 
 // publish posts at once; within EXEC or a script with its commit, if there is one. A subscriber must not see a write
 // that can be lost with what the same client wrote before, so the message has the ticket of that.
-func (s *Session) publish(c *command.Call, to pubsub.Kind) error {
-	m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
-	if !c.Queued {
-		return c.Int(s.server.hub.Publish(m, s.stopMatching), s.gaveUp())
+func publish(to pubsub.Kind) func(*Session, *command.Call) error {
+	return func(s *Session, c *command.Call) error {
+		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
+		if !c.Queued {
+			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.gaveUp())
+		}
+		p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
+		if n == 0 || s.gaveUp() != nil {
+			return c.Int(n, s.gaveUp())
+		}
+		if !s.unsent.takeRoom(p.Size(), s.server.options.MaxQueue) {
+			return errMessagesTooLarge
+		}
+		if c.Tx == nil {
+			s.unsent.list = append(s.unsent.list, p)
+			return c.Int(n, nil)
+		}
+		return c.Int(n, postWith(c.Tx, &s.server.hub, p))
 	}
-	p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
-	if n == 0 || s.gaveUp() != nil {
-		return c.Int(n, s.gaveUp())
-	}
-	if !s.mayKeepUnsent(p.Size()) {
-		return errMessagesTooLarge
-	}
-	if c.Tx == nil {
-		s.unsent = append(s.unsent, p)
-		return c.Int(n, nil)
-	}
-	return c.Int(n, s.postWith(c.Tx, p))
 }
 
-// mayKeepUnsent counts so many bytes more that wait for the end of an EXEC or a script, if there is room for them.
-func (s *Session) mayKeepUnsent(size int) bool {
-	if s.unsentBytes+size > s.server.options.MaxQueue {
+// unsentMessages are what the EXEC or the script that runs has published, which leaves at its end.
+type unsentMessages struct {
+	list  []pubsub.Prepared // they wait for a transaction, if there will be one
+	bytes int               // of all that was published
+}
+
+// takeRoom counts so many bytes more, unless they are too many.
+func (u *unsentMessages) takeRoom(size, most int) bool {
+	if u.bytes+size > most {
 		return false
 	}
-	s.unsentBytes += size
+	u.bytes += size
 	return true
 }
 
 // postWith posts a message with the commit of a transaction.
-func (s *Session) postWith(tx *db.Tx, p pubsub.Prepared) error {
-	hub := &s.server.hub
+func postWith(tx *db.Tx, hub *pubsub.Hub, p pubsub.Prepared) error {
 	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
 }
 
-// postUnsent posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
+// post posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
 // the session wrote before: see publish.
-func (s *Session) postUnsent() {
-	for i := range s.unsent {
-		s.server.hub.Post(&s.unsent[i], s.undurable)
+func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
+	for i := range u.list {
+		hub.Post(&u.list[i], ticket)
 	}
-	s.unsent = nil
+	u.list = nil
 }
-
-// dropUnsent forgets what has been published and not posted, when EXEC or a script begins.
-func (s *Session) dropUnsent() { s.unsent, s.unsentBytes = nil, 0 }
 
 // channels is PUBSUB CHANNELS and SHARDCHANNELS. Names are copied under the hub's lock and matched without it, because a
 // pattern of a client may take long.
-func (s *Session) channels(c *command.Call, to pubsub.Kind) error {
-	if len(c.Args) > 3 {
-		return command.ErrUnknownOrArity(c)
-	}
-	names := s.server.hub.Names(to)
-	if len(c.Args) == 3 {
-		pattern := c.Key(2)
-		names = slices.DeleteFunc(names, func(name string) bool { return s.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
-		if s.gaveUp() != nil {
-			return s.gaveUp()
+func channels(to pubsub.Kind) func(*Session, *command.Call) error {
+	return func(s *Session, c *command.Call) error {
+		if len(c.Args) > 3 {
+			return command.ErrUnknownOrArity(c)
 		}
+		names := s.server.hub.Names(to)
+		if len(c.Args) == 3 {
+			pattern := c.Key(2)
+			names = slices.DeleteFunc(names, func(name string) bool { return s.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
+			if s.gaveUp() != nil {
+				return s.gaveUp()
+			}
+		}
+		return c.Names(names)
 	}
-	return c.Names(names)
 }
 
 // countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
-func (s *Session) countListeners(c *command.Call, to pubsub.Kind) error {
-	names := c.Strings(2)
-	c.Out.Array(2 * len(names))
-	for i, n := range s.server.hub.Counts(to, names) {
-		c.Out.BulkString(names[i])
-		c.Out.Int(int64(n))
+func countListeners(to pubsub.Kind) func(*Session, *command.Call) error {
+	return func(s *Session, c *command.Call) error {
+		names := c.Strings(2)
+		c.Out.Array(2 * len(names))
+		for i, n := range s.server.hub.Counts(to, names) {
+			c.Out.BulkString(names[i])
+			c.Out.Int(int64(n))
+		}
+		return nil
 	}
-	return nil
 }
 
 // initMail lets the session have messages. What they call may be called with keys locked.

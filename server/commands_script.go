@@ -104,7 +104,7 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 	defer r.reset()
 	r.program, r.readOnly = p.Program, c.Command.Flags&command.ReadOnly != 0
 	if p.Declared {
-		if err := s.obeyFlags(r, p.Flags); err != nil {
+		if err := r.obeyFlags(p.Flags); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func fcallCommand(s *Session, c *command.Call) error {
 	r := s.newRun(c, &f.Needs)
 	defer r.reset()
 	r.function, r.IsFunction = f.Function, true
-	if err := s.obeyFlags(r, f.Flags); err != nil {
+	if err := r.obeyFlags(f.Flags); err != nil {
 		return err
 	}
 	r.Script.Name, r.Script.Keys, r.Script.Args = f.Name, keys, args
@@ -139,17 +139,18 @@ func fcallCommand(s *Session, c *command.Call) error {
 }
 
 // obeyFlags refuses a run that its flags do not allow, and notes what they do.
-func (s *Session) obeyFlags(r *scriptRun, flags script.Flags) error {
+func (r *scriptRun) obeyFlags(flags script.Flags) error {
+	v := r.session.server
 	readOnly := r.Call.Command.Flags&command.ReadOnly != 0
 	r.readOnly = readOnly || flags&script.NoWrites != 0
 	r.mayGrow = flags&script.AllowOOM != 0
-	r.oneSlot = s.server.options.Cluster && flags&script.AllowCrossSlotKeys == 0
+	r.oneSlot = v.options.Cluster && flags&script.AllowCrossSlotKeys == 0
 	switch {
-	case s.server.options.Cluster && flags&script.NoCluster != 0:
+	case v.options.Cluster && flags&script.NoCluster != 0:
 		return errFlagNoCluster
 	case readOnly && flags&script.NoWrites == 0:
 		return errFlagWrites
-	case flags&(script.NoWrites|script.AllowOOM) == 0 && s.server.memoryIsShort(r.Call.Tx == nil):
+	case flags&(script.NoWrites|script.AllowOOM) == 0 && v.memoryIsShort(r.Call.Tx == nil):
 		return errOutOfMemory
 	}
 	return nil

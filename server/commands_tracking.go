@@ -30,7 +30,7 @@ func clientTracking(s *Session, c *command.Call) error {
 	case err != nil:
 		return err
 	case c.Is(2, "off"):
-		s.stopTracking()
+		s.tracked.stop()
 	case !c.Is(2, "on"):
 		return command.ErrSyntax
 	default:
@@ -38,7 +38,7 @@ func clientTracking(s *Session, c *command.Call) error {
 			return err
 		}
 		s.server.tracked.Add(&s.client.tracking, mode)
-		s.tracks = !mode.Broadcast
+		s.tracked.reads = !mode.Broadcast
 	}
 	return c.OK()
 }
@@ -61,7 +61,7 @@ func clientCaching(s *Session, c *command.Call) error {
 	default:
 		return command.ErrSyntax
 	}
-	s.caching = true
+	s.tracked.caching = true
 	return c.OK()
 }
 
@@ -79,8 +79,8 @@ func clientTrackingInfo(s *Session, c *command.Call) error {
 		name string
 		set  bool
 	}{
-		{"bcast", mode.Broadcast}, {"optin", mode.OptIn}, {"caching-yes", mode.OptIn && s.caching}, {"optout", mode.OptOut},
-		{"caching-no", mode.OptOut && s.caching}, {"noloop", mode.NoLoop}, {"broken_redirect", s.client.tracking.Broken()},
+		{"bcast", mode.Broadcast}, {"optin", mode.OptIn}, {"caching-yes", mode.OptIn && s.tracked.caching}, {"optout", mode.OptOut},
+		{"caching-no", mode.OptOut && s.tracked.caching}, {"noloop", mode.NoLoop}, {"broken_redirect", s.client.tracking.Broken()},
 	} {
 		if flag.set {
 			flags = append(flags, flag.name)
@@ -95,19 +95,25 @@ func clientGetRedir(s *Session, c *command.Call) error {
 	return nil
 }
 
-// The session's side of CLIENT TRACKING; package tracking has the table.
-
-// stopTracking makes the session track no more. It may be called when it does not: RESET and Close do. Messages that are
-// in the mailbox by then are still delivered.
-func (s *Session) stopTracking() {
-	s.tracks, s.caching = false, false
-	s.server.tracked.Remove(&s.client.tracking)
+// trackedReads is the session's side of CLIENT TRACKING; package tracking has the table.
+type trackedReads struct {
+	table   *tracking.Table
+	client  *tracking.Client
+	reads   bool // keys that are read go into the table
+	caching bool // CLIENT CACHING concerns the next command, or the transaction
 }
 
-// trackReads notes which keys a command has read, while they are locked. In a transaction that has changed something
+// stop makes the session track no more. It may be called when it does not: RESET and Close do. Messages that are
+// in the mailbox by then are still delivered.
+func (t *trackedReads) stop() {
+	t.reads, t.caching = false, false
+	t.table.Remove(t.client)
+}
+
+// note notes which keys a command has read, while they are locked. In a transaction that has changed something
 // the read takes its place among the changes, so that those before it do not make it obsolete.
-func (s *Session) trackReads(c *command.Call) {
-	if !s.tracks || c.Tx == nil || c.Command.Flags&(command.ReadOnly|command.RunsScript) != command.ReadOnly || !s.client.tracking.Mode().Tracks(s.caching) {
+func (t *trackedReads) note(c *command.Call) {
+	if !t.reads || c.Tx == nil || c.Command.Flags&(command.ReadOnly|command.RunsScript) != command.ReadOnly || !t.client.Mode().Tracks(t.caching) {
 		return
 	}
 	keys := c.Command.AppendKeys(nil, c.Args)
@@ -117,12 +123,12 @@ func (s *Session) trackReads(c *command.Call) {
 		}
 		return
 	}
-	s.server.tracked.Remember(&s.client.tracking, keys)
+	t.table.Remember(t.client, keys)
 }
 
 // endCaching ends what CLIENT CACHING has begun: it holds for the next command, or the next transaction as a whole.
-func (s *Session) endCaching(cmd *command.Command) {
-	if s.caching && s.queue == nil && (cmd == nil || cmd.Container == nil || cmd.Container.Name != "client") {
-		s.caching = false
+func (t *trackedReads) endCaching(cmd *command.Command, queued *queue) {
+	if t.caching && queued == nil && (cmd == nil || cmd.Container == nil || cmd.Container.Name != "client") {
+		t.caching = false
 	}
 }

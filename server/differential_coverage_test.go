@@ -87,8 +87,6 @@ var uncompared = map[string]string{
 	"memory|help":          "every server has its own",
 	"info":                 "every server has its own",
 	"quit":                 "ends the connection",
-	"post":                 "ends the connection",
-	"host:":                "ends the connection",
 	"time":                 "clocks differ",
 
 	"command|getkeysandflags": "TestStandInsAgreeWithRedis",

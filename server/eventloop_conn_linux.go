@@ -82,7 +82,7 @@ func (c *loopConn) register() {
 	l.open++
 	c.known = true
 	c.active = l.now
-	if !c.session.authenticateBy().IsZero() {
+	if !c.session.who.authenticateBy().IsZero() {
 		l.sweepSoon()
 	}
 	if !c.listen(listening) {
@@ -297,7 +297,7 @@ func (c *loopConn) watchPartial(idle bool) {
 // timeout is when the connection is to be closed if nothing happens; zero for never. idle is how
 // long it may say nothing, 0 for ever.
 func (c *loopConn) timeout(idle time.Duration) time.Time {
-	return earlier(c.idleTimeout(idle), c.session.authenticateBy())
+	return earlier(c.idleTimeout(idle), c.session.who.authenticateBy())
 }
 
 // idleTimeout is timeout of a client that has authenticated.

@@ -82,7 +82,7 @@ func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
 func (v *Server) RepliesTaken() int64 { return v.replies.Taken() }
 
 // StartUnknown makes a session that of a client about which nothing is known, as Serve does.
-func StartUnknown(s *Session) { s.startUnknown(false) }
+func StartUnknown(s *Session) { s.who.startUnknown(false) }
 
 // SecretsOf says which arguments of which commands are redacted.
 var SecretsOf = redact.Secrets

@@ -48,7 +48,7 @@ func (v *Server) dashboardBackend() dashboard.Backend {
 		Connect: func(address string) dashboard.Client {
 			s := v.NewSession()
 			s.client.remote, s.mostReply = address, maxShownReply
-			s.startUnknown(false)
+			s.who.startUnknown(false)
 			return dashboardClient{s}
 		},
 		Segments: func() []dashboard.Segment {
@@ -70,7 +70,7 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 // May reports whether the user may execute a command, so that the page does not offer what would be refused. An unknown
 // command may not be executed.
 func (c dashboardClient) May(args ...string) bool {
-	allowed, err := c.session.scriptAllows(argumentsOf(args))
+	allowed, err := c.session.who.allows(argumentsOf(args))
 	return allowed && err == nil
 }
 
@@ -78,7 +78,7 @@ func (c dashboardClient) May(args ...string) bool {
 func (c dashboardClient) MayReadAllKeys(args ...string) bool {
 	list := argumentsOf(args)
 	cmd, err := table.Resolve(list)
-	return err == nil && (!c.session.user.IsLimited() || c.session.user.Rules().MayReadAllKeys(cmd, list))
+	return err == nil && (!c.session.who.user.IsLimited() || c.session.who.user.Rules().MayReadAllKeys(cmd, list))
 }
 
 func argumentsOf(args []string) [][]byte {

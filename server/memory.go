@@ -31,12 +31,12 @@ const errOutOfMemory command.Error = "OOM command not allowed when used memory >
 
 // refusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
 // is, if one of its commands would be.
-func (s *Session) refusesGrowth(cmd *command.Command) bool {
-	if s.server.tunables.maxMemory.Load() == 0 || cmd == nil {
+func (v *Server) refusesGrowth(cmd *command.Command, q *queue) bool {
+	if v.tunables.maxMemory.Load() == 0 || cmd == nil {
 		return false
 	}
-	grows := cmd.Flags&command.DenyOOM != 0 || s.queue != nil && cmd.Name == "exec" && s.queue.grows
-	return grows && s.server.memoryIsShort(true)
+	grows := cmd.Flags&command.DenyOOM != 0 || q != nil && cmd.Name == "exec" && q.grows
+	return grows && v.memoryIsShort(true)
 }
 
 // memoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the

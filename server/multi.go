@@ -85,7 +85,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
 	from := s.out.Len()
 	s.out.Simple("QUEUED")
-	s.applyReplyMode(cmd, from)
+	s.replies.apply(&s.out, cmd, from)
 }
 
 // runQueued executes one command of a transaction and appends its reply. Only a failure of the
@@ -101,7 +101,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 		}
 	}
 	stats := &s.server.counters.Commands[r.command.Index]
-	if s.isRestricted() {
+	if s.who.isRestricted() {
 		if err := s.permitQueued(r); err != nil {
 			stats.Rejected.Add(1)
 			s.replyError(errorText(err))
@@ -110,15 +110,15 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	}
 	stats.Calls.Add(1)
 	start := s.server.startTimer()
-	s.login = r.login
+	s.who.login = r.login
 	refusal, err := s.runInTx(&inner, limit)
-	s.login = nil
+	s.who.login = nil
 	took := elapsed(start)
 	if took > 0 {
 		stats.Nanoseconds.Add(int64(took))
 		s.server.counters.NoteLatency(stats, took, 1)
 	}
-	s.noteSlow(took, r.command, r.args, 0)
+	s.server.noteSlow(&s.client, took, r.command, r.args, 0)
 	s.feedMonitors(r.command, r.args)
 	if refusal != "" {
 		stats.Failed.Add(1)

@@ -120,7 +120,7 @@ func (s *Session) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			if c.Queued && !s.mayKeepUnsent(len(key)+heldByMiss) {
+			if c.Queued && !s.unsent.takeRoom(len(key)+heldByMiss, s.server.options.MaxQueue) {
 				return errMessagesTooLarge
 			}
 			ns := c.Tx.Namespace()

@@ -60,7 +60,7 @@ func (p *pause) state() (until time.Time, all bool) {
 // embedded session is never paused: it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, invalid error) bool {
 	until, all := s.server.pause.state()
-	if until.IsZero() || invalid != nil || s.client.wake == nil || !all && !s.mayReplicate(cmd) {
+	if until.IsZero() || invalid != nil || s.client.wake == nil || !all && !mayReplicate(cmd, s.queue) {
 		return false
 	}
 	mark := s.parser.Mark()
@@ -77,10 +77,10 @@ func (s *Session) postpone(cmd *command.Command, invalid error) bool {
 
 // mayReplicate reports whether a command is one that a pause of writes concerns: what a replica would get
 // of it. Messages are among them.
-func (s *Session) mayReplicate(cmd *command.Command) bool {
+func mayReplicate(cmd *command.Command, q *queue) bool {
 	switch cmd.Name {
 	case "exec":
-		return s.queue != nil && s.queue.writes
+		return q != nil && q.writes
 	case "publish", "spublish", "pfcount", "eval", "evalsha", "fcall":
 		return true
 	}

@@ -25,17 +25,32 @@ const errNoAuth command.Error = "NOAUTH Authentication required."
 // deniedError is a request that the session's user may not make.
 type deniedError struct{ acl.Denial }
 
+// identity is who the client of a session is, and what it may do and take before that is known. Only the session's
+// driver and its commands use it; others see the user in client.user.
+type identity struct {
+	server *Server
+	client *client
+	parser *resp.Parser
+
+	user             *acl.User
+	authenticated    bool      // as user, or the default user needs no password
+	login            *login    // of the request that EXEC is executing; nil for others
+	hasSlot          bool      // it takes one of the places for those that have not authenticated
+	outputBeforeAuth int       // bytes
+	unknownSince     time.Time // when the session began, or RESET made it forget who it is
+}
+
 // isRestricted reports whether there is anything that the session must not do.
-func (s *Session) isRestricted() bool { return !s.authenticated || s.user.IsLimited() }
+func (i *identity) isRestricted() bool { return !i.authenticated || i.user.IsLimited() }
 
 // permit says whether the session may make a request. A client that has not authenticated gets NOAUTH before anything
 // about its arguments, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked
 // by the rules of the default user.
-func (s *Session) permit(cmd *command.Command, args [][]byte) error {
-	if !s.authenticated && s.mustAuthenticate() && cmd.Flags&command.NoAuth == 0 {
+func (i *identity) permit(cmd *command.Command, args [][]byte) error {
+	if !i.authenticated && i.mustAuthenticate() && cmd.Flags&command.NoAuth == 0 {
 		return errNoAuth
 	}
-	if d := s.user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
+	if d := i.user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
 		return &deniedError{d}
 	}
 	return nil
@@ -63,13 +78,18 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 
 // noteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
 // user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
-func (s *Session) noteDenied(d acl.Denial, username string) {
-	e := acl.Entry{Verdict: d.Verdict, Context: acl.TopLevel, Object: d.Object, Username: username, Updated: time.Now()}
-	if s.queue != nil {
-		e.Context = acl.InMulti
-	}
-	e.Client = s.listLine(e.Updated)
+func (s *Session) noteDenied(d acl.Denial, in acl.Context, username string) {
+	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
+	e.Client = s.client.listLine(e.Updated)
 	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+}
+
+// context is where a request is refused, as ACL LOG shows it. q is nil outside of MULTI.
+func (q *queue) context() acl.Context {
+	if q != nil {
+		return acl.InMulti
+	}
+	return acl.TopLevel
 }
 
 // whyDenied are the reasons that EXEC gives.
@@ -81,63 +101,61 @@ var whyDenied = map[acl.Verdict]string{
 
 // permitQueued checks a request of a transaction when EXEC executes it, because the rules may have changed.
 func (s *Session) permitQueued(r *queued) error {
-	d := s.user.Rules().Check(r.command, r.args)
+	d := s.who.user.Rules().Check(r.command, r.args)
 	if d.Verdict == acl.Allowed {
 		return nil
 	}
-	e := acl.Entry{Verdict: d.Verdict, Context: acl.InMulti, Object: d.Object, Username: s.user.Name(), Updated: time.Now()}
-	e.Client = s.listLine(e.Updated)
-	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+	s.noteDenied(d, acl.InMulti, s.who.user.Name())
 	return command.Errorf("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
 		"This command is no longer allowed for the following reason: %s", whyDenied[d.Verdict])
 }
 
 // mayReadAllKeys is command.Host.MayReadAllKeys.
-func (s *Session) mayReadAllKeys(c *command.Call) bool {
-	return !s.user.IsLimited() || s.user.Rules().MayReadAllKeys(c.Command, c.Args)
+func (i *identity) mayReadAllKeys(c *command.Call) bool {
+	return !i.user.IsLimited() || i.user.Rules().MayReadAllKeys(c.Command, c.Args)
 }
 
 // aclAdmin is what ACL works with.
 func aclAdmin(c *command.Call) acl.Admin {
 	s := sessionOf(c)
 	v := s.server
-	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.user, Apply: s.applyChange}
+	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.who.user, Apply: s.applyChange}
 }
 
 // setUser makes the session that of a user. Only the session's own goroutine calls it; others read client.user. The
 // parser's limits grow with authentication and never shrink here: what has been read under the larger ones stays.
-func (s *Session) setUser(u *acl.User, authenticated bool) {
-	s.user = u
-	s.client.user.Store(u)
-	s.authenticated = authenticated
+func (i *identity) setUser(u *acl.User, authenticated bool) {
+	i.user = u
+	i.client.user.Store(u)
+	i.authenticated = authenticated
 	if authenticated {
-		s.parser.SetLimits(s.server.fullLimits())
-		s.releaseSlot()
+		i.parser.SetLimits(i.server.fullLimits())
+		i.releaseSlot()
 	}
 }
 
 // startUnknown makes a session that of a client about which nothing is known: of the default user, if that needs no
 // password. Before a handshake it keeps its slot all the same.
-func (s *Session) startUnknown(handshake bool) {
-	s.setUser(s.server.users.Default(), false)
-	s.unknownSince = time.Now()
+func (i *identity) startUnknown(handshake bool) {
+	i.setUser(i.server.users.Default(), false)
+	i.unknownSince = time.Now()
 	switch {
-	case s.server.users.Default().Rules().NeedsPassword():
-		s.parser.SetLimits(limitsBeforeAuth)
+	case i.server.users.Default().Rules().NeedsPassword():
+		i.parser.SetLimits(limitsBeforeAuth)
 	case handshake:
-		s.authenticated = true
+		i.authenticated = true
 	default:
-		s.setUser(s.user, true)
+		i.setUser(i.user, true)
 	}
 }
 
 // mustAuthenticate says whether the session is still to authenticate. Once the default user needs no password, it need
 // not.
-func (s *Session) mustAuthenticate() bool {
-	if s.server.users.Default().Rules().NeedsPassword() {
+func (i *identity) mustAuthenticate() bool {
+	if i.server.users.Default().Rules().NeedsPassword() {
 		return true
 	}
-	s.setUser(s.server.users.Default(), true)
+	i.setUser(i.server.users.Default(), true)
 	return false
 }
 
@@ -148,8 +166,8 @@ type login struct {
 }
 
 // verify verifies a password. It may take long.
-func (s *Session) verify(ctx context.Context, name, password string) *login {
-	u, err := s.server.users.Authenticate(ctx, name, password, s.client.remote)
+func (i *identity) verify(ctx context.Context, name, password string) *login {
+	u, err := i.server.users.Authenticate(ctx, name, password, i.client.remote)
 	return &login{u, err}
 }
 
@@ -161,7 +179,7 @@ func (s *Session) verifyQueued(q *queue) {
 		}
 		c := &command.Call{Host: &s.host, Command: r.command, Args: r.args}
 		if name, password, ok := credentials(c); ok {
-			r.login = s.verify(c.Host.Context, name, password)
+			r.login = s.who.verify(c.Host.Context, name, password)
 		}
 	}
 }
@@ -169,19 +187,19 @@ func (s *Session) verifyQueued(q *queue) {
 // authenticate makes the session that of a user, if the password is right. verb is the command that asks, for ACL LOG.
 // It may take long: the event loop does not execute it.
 func (s *Session) authenticate(ctx context.Context, verb, name, password string) error {
-	login := s.login
+	login := s.who.login
 	if login == nil {
-		login = s.verify(ctx, name, password)
+		login = s.who.verify(ctx, name, password)
 	}
 	u, err := login.user, login.err
 	switch {
 	case errors.Is(err, acl.ErrWrongPassword):
-		s.noteDenied(acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, name)
+		s.noteDenied(acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
 		return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
 	case err != nil:
 		return command.Errorf("ERR %v", err)
 	}
-	s.setUser(u, true)
+	s.who.setUser(u, true)
 	return nil
 }
 
@@ -197,12 +215,11 @@ const (
 // fullLimits are the parser's limits for a client that has authenticated.
 func (v *Server) fullLimits() resp.Limits { return resp.Limits{Bulk: v.options.MaxArgument} }
 
-// countUnauthenticated ends a session that makes the server reply much before it authenticates. before is how long the
-// output was before a request.
-func (s *Session) countUnauthenticated(before int) {
-	if s.outputBeforeAuth += max(0, s.out.Len()-before); s.outputBeforeAuth > outputBeforeAuth {
-		s.closed = true
-	}
+// takesTooMuch reports whether a session that has not authenticated ends, because it makes the server reply much. bytes
+// is how long the output was after a request, less how long it was before.
+func (i *identity) takesTooMuch(bytes int) bool {
+	i.outputBeforeAuth += max(0, bytes)
+	return i.outputBeforeAuth > outputBeforeAuth
 }
 
 // takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take
@@ -234,19 +251,19 @@ func (v *Server) takeSlot() bool {
 }
 
 // releaseSlot gives the session's place back, if it has one.
-func (s *Session) releaseSlot() {
-	if s.hasSlot {
-		s.hasSlot = false
-		s.server.unauthenticated.Add(-1)
+func (i *identity) releaseSlot() {
+	if i.hasSlot {
+		i.hasSlot = false
+		i.server.unauthenticated.Add(-1)
 	}
 }
 
 // authenticateBy is when the connection is closed unless it has authenticated; zero for never.
-func (s *Session) authenticateBy() time.Time {
-	if s.authenticated || !s.server.users.Default().Rules().NeedsPassword() {
+func (i *identity) authenticateBy() time.Time {
+	if i.authenticated || !i.server.users.Default().Rules().NeedsPassword() {
 		return time.Time{}
 	}
-	return s.unknownSince.Add(s.server.timeToAuth)
+	return i.unknownSince.Add(i.server.timeToAuth)
 }
 
 // dropUser ends the connections of a user that is gone, and reports whether the session's own is one.
@@ -256,14 +273,14 @@ func (s *Session) dropUser(u *acl.User) {
 			continue
 		}
 		if other == s {
-			s.setUser(s.server.users.Default(), false)
+			s.who.setUser(s.server.users.Default(), false)
 			s.closed = true // once the reply is sent
 		} else if other.client.kill != nil {
 			other.client.kill()
 		}
 	}
-	if s.user == u { // a session that no transport drives
-		s.setUser(s.server.users.Default(), false)
+	if s.who.user == u { // a session that no transport drives
+		s.who.setUser(s.server.users.Default(), false)
 		s.closed = true
 	}
 }

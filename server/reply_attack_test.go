@@ -23,14 +23,39 @@ import (
 func TestLongValuesTakeTheirBudget(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[encrypted], func(t *testing.T) {
-			eachTransport(t, func(t *testing.T, transport server.Transport) { attackWithLongValues(t, transport, encrypted) })
+			requests := []string{"GET s", "HGETALL h", "DUMP s", "GETRANGE s 0 -1", "MGET s s", "HGET h f", "HMGET h f f", "LRANGE l 0 -1", "LINDEX l 0"}
+			if testing.Short() {
+				requests = requests[:3]
+			}
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				attackWithLongValues(t, transport, encrypted, requests, 4, 2)
+			})
 		})
 	}
 }
 
-func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bool) {
+// TestBuiltRepliesTakeTheirBudget: the same of what is built before it is a reply: the payload of a stream, and what
+// scripts have, as replies of their commands, as values, and as a reply.
+func TestBuiltRepliesTakeTheirBudget(t *testing.T) {
+	requests := []string{
+		"DUMP x",
+		`EVAL "return redis.call('GET', 's')" 1 s`,
+		`EVAL "local t = {} for i = 1, 64 do t[i] = redis.call('LINDEX', 'parts', i - 1) end return #t" 1 parts`,
+		`EVAL "local s = redis.call('GET', 's') return s + nosuch.field" 1 s`, // an error
+	}
+	if testing.Short() {
+		requests = requests[:2]
+	}
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		attackWithLongValues(t, transport, false, requests, 1, 3)
+	})
+}
+
+// attackWithLongValues is both of them. Each client repeats its request. One that is alone may take a value so many
+// times.
+func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bool, requests []string, repeats, times int) {
 	const clients, length, budget = 12, 64 * mib, 128 * mib
-	const alone = 2 * length * 9 / 8 // a value counts as up to an eighth more
+	alone := int64(times) * length * 9 / 8 // a value counts as up to an eighth more
 	v := newServer(t, openStore(t), &server.Options{Transport: transport, ClientMemory: 2 * budget})
 	v.ReplyBudget(50*time.Millisecond, 200*time.Millisecond)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,11 +100,15 @@ func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bo
 			t.Fatal(got)
 		}
 	}
-	value = ""
-	requests := []string{"GET s", "HGETALL h", "DUMP s", "GETRANGE s 0 -1", "MGET s s", "HGET h f", "HMGET h f f", "LRANGE l 0 -1", "LINDEX l 0"}
-	if testing.Short() {
-		requests = requests[:3]
+	for range length / mib {
+		for _, write := range []string{"*5\r\n$4\r\nXADD\r\n$1\r\nx\r\n$1\r\n*\r\n$1\r\nf\r\n", "*3\r\n$5\r\nRPUSH\r\n$5\r\nparts\r\n"} {
+			c.send(fmt.Sprintf("%s$%d\r\n%s\r\n", write, mib, value[:mib]))
+			if got := c.line(); got[0] == '$' {
+				c.line()
+			}
+		}
 	}
+	value = ""
 	for _, request := range requests {
 		heap := liveHeap()
 		var most, taken atomic.Int64
@@ -101,7 +130,7 @@ func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bo
 			c := dial()
 			attackers.Go(func() {
 				defer func() { _ = c.Close() }()
-				if _, err := io.WriteString(c.Conn, strings.Repeat(request+"\r\n", 4)); err != nil {
+				if _, err := io.WriteString(c.Conn, strings.Repeat(request+"\r\n", repeats)); err != nil {
 					return
 				}
 				_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
@@ -116,9 +145,13 @@ func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bo
 			})
 		}
 		attackers.Wait()
+		awaitClients(t, v, 1)
 		close(end)
 		<-watched
 		t.Logf("%s: the live heap has grown by %d MiB, of which long replies took %d", request, most.Load()/mib, taken.Load()/mib)
+		if taken.Load() < length/2 {
+			t.Errorf("%s: long replies took %d MiB", request, taken.Load()/mib)
+		}
 		if taken.Load() > budget+alone {
 			t.Errorf("%s: long replies took %d MiB of %d", request, taken.Load()/mib, budget/mib)
 		}

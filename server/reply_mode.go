@@ -1,6 +1,9 @@
 package server
 
-import "github.com/stavedb/stave/server/command"
+import (
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/command"
+)
 
 // replyMode is what CLIENT REPLY has chosen. It concerns replies, and neither messages nor the
 // confirmations of SUBSCRIBE and its like, which are messages too. Errors are replies. A session whose
@@ -14,22 +17,22 @@ const (
 	replyOff
 )
 
-// applyReplyMode drops the reply that starts at from, if the client does not want it. It is called once
+// apply drops the reply that starts at from, if the client does not want it. It is called once
 // for each request that has been answered, and before messages follow the reply.
-func (s *Session) applyReplyMode(cmd *command.Command, from int) {
+func (m *replyMode) apply(out *resp.Writer, cmd *command.Command, from int) {
 	const subscribes = command.PubSub | command.WhileSubscribed
-	if s.replies == replyOn {
+	if *m == replyOn {
 		return
 	}
-	if s.replies == replySkipNext {
-		s.replies = replySkip
+	if *m == replySkipNext {
+		*m = replySkip
 		return
 	}
 	if cmd == nil || cmd.Flags&subscribes != subscribes {
-		s.out.Truncate(from)
+		out.Truncate(from)
 	}
-	if s.replies == replySkip {
-		s.replies = replyOn
+	if *m == replySkip {
+		*m = replyOn
 	}
 }
 

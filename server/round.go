@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 )
@@ -89,24 +90,24 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 	case cmd.Name == "publish":
 		return s.server.hub.MatchesQuickly(len(args[1]))
 	case cmd.Flags&command.RunsScript != 0:
-		return s.scriptStaysInLoop(cmd)
+		return s.server.scriptStaysInLoop(cmd)
 	}
-	return (cmd.IsQuick(args) || cmd.IsSized()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
+	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
 // MONITOR shows must not be repeated.
-func (s *Session) scriptStaysInLoop(cmd *command.Command) bool {
-	return strings.HasPrefix(cmd.Name, "eval") && !s.server.hub.Monitored()
+func (v *Server) scriptStaysInLoop(cmd *command.Command) bool {
+	return strings.HasPrefix(cmd.Name, "eval") && !v.hub.Monitored()
 }
 
 // canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its
 // runs so far have needed. One that turns out to need more ends the transaction with errWouldWait.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
-	if !s.scriptStaysInLoop(cmd) {
+func (v *Server) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+	if !v.scriptStaysInLoop(cmd) {
 		return 0, false
 	}
-	p := s.server.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
+	p := v.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
 	if p == nil || p.Shuns() {
 		return 0, false
 	}
@@ -123,32 +124,32 @@ func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	size := sizeOf(args)
-	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.notifiesQuickly(size, len(args)) && s.wakesFew(cmd, args)
+	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction.
 // One of a list or a sorted set serves a waiter for each element that it gives; one that gives or deletes a stream, or
 // moves a key, may serve all.
-func (s *Session) wakesFew(cmd *command.Command, args [][]byte) bool {
-	if !cmd.IsWrite() || s.host.Store.Waiters() <= maxWoken {
+func wakesFew(store *db.Store, cmd *command.Command, args [][]byte) bool {
+	if !cmd.IsWrite() || store.Waiters() <= maxWoken {
 		return true
 	}
 	if (cmd.Group == command.GroupList || cmd.Group == command.GroupSortedSet) && len(args) <= maxWoken {
 		return true
 	}
-	return s.host.Store.Waiters(cmd.AppendKeys(nil, args)...) <= maxWoken
+	return store.Waiters(cmd.AppendKeys(nil, args)...) <= maxWoken
 }
 
 // isQuick reports whether EXEC takes little time.
 func (q *queue) isQuick(s *Session) bool {
-	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.notifiesQuickly(q.bytes, q.requests.Len()) &&
+	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.notifiesQuickly(q.bytes, q.requests.Len()) &&
 		(s.watch == nil || s.watch.Len() <= maxBatch)
 }
 
 // notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
 // arguments are soon matched with the patterns: that is done with the keys locked.
-func (s *Session) notifiesQuickly(size, args int) bool {
-	return s.server.notifier.flags.Load() == 0 || s.server.hub.MatchesQuickly(size+args*overheadOfName)
+func (v *Server) notifiesQuickly(size, args int) bool {
+	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }
 
 // maxReply is how many bytes the session may reply to a command, before errExceeded ends it.

@@ -78,7 +78,8 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	r := s.scriptRun
 	if r == nil {
 		r = &scriptRun{session: s}
-		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.scriptAllows, Long: r.beLong, Context: s.host.Asking()}
+		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
+		r.host.Hold, r.host.NoRoom, r.host.Taken = r.hold, r.noRoom, r.taken
 		s.scriptRun = r
 	}
 	r.Call, r.needs = c, needs
@@ -155,7 +156,7 @@ func (r *scriptRun) attempt() (err error) {
 	replies := s.out.Len()
 	r.tx, r.asked = nil, 0
 	if !r.Call.Queued {
-		s.dropUnsent()
+		s.unsent = unsentMessages{}
 	}
 	r.Wrote.Store(false)
 	if r.slot = -1; r.oneSlot && len(r.Script.Keys) > 0 {
@@ -167,6 +168,7 @@ func (r *scriptRun) attempt() (err error) {
 	r.Locking.Store(r.within)
 	err = errPanicked
 	defer func() {
+		r.Call.Out.GiveAsked()
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
 		if r.isLong {
 			s.server.scripts.Runs.Remove(&r.Run)
@@ -177,10 +179,10 @@ func (r *scriptRun) attempt() (err error) {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {
-			s.postUnsent()
+			s.unsent.post(&s.server.hub, s.undurable)
 		}
 		if !r.within {
-			s.unsent = nil
+			s.unsent.list = nil
 		}
 		if r.tx == nil || r.within {
 			return
@@ -217,6 +219,19 @@ func (r *scriptRun) errExceeded() error {
 		return errRepliesTooLarge
 	}
 	return r.session.errShort()
+}
+
+// hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
+func (r *scriptRun) hold(n int) bool { return r.Call.Out.TryAsk(n) }
+
+func (r *scriptRun) noRoom(n int) error {
+	r.Call.Out.Ask(n) // to be noted
+	return r.errExceeded()
+}
+
+func (r *scriptRun) taken() (others, most int64) {
+	replies := &r.session.server.replies
+	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
@@ -272,7 +287,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	}
 	refusal = s.permitInScript(cmd, args)
 	if refusal == "" {
-		refusal = s.refusesCall(cmd, args)
+		refusal = s.server.refusesCall(cmd, args)
 	}
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
@@ -375,10 +390,10 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	}
 	r.tx = tx
 	r.Locking.Store(true)
-	for _, p := range s.unsent {
-		err = errors.Join(err, s.postWith(tx, p))
+	for _, p := range s.unsent.list {
+		err = errors.Join(err, postWith(tx, &s.server.hub, p))
 	}
-	s.unsent = nil
+	s.unsent.list = nil
 	return err
 }
 
@@ -423,13 +438,13 @@ func (r *scriptRun) log(level int, message string) {
 	s.server.options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
 }
 
-// scriptAllows is redis.acl_check_cmd: whether the user may execute a command.
-func (s *Session) scriptAllows(args [][]byte) (bool, error) {
+// allows is redis.acl_check_cmd: whether the user may execute a command.
+func (i *identity) allows(args [][]byte) (bool, error) {
 	cmd, err := table.Resolve(args)
 	if err != nil {
 		return false, err
 	}
-	return s.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
+	return i.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
 }
 
 // whyDeniedInScript are the ends of refusals within a script, in Redis 7.0's words.
@@ -442,15 +457,13 @@ var whyDeniedInScript = map[acl.Verdict]string{
 // permitInScript checks a command that a script calls: a script may do no more than its user, by the rules of this
 // moment, which may have changed since it began.
 func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal string) {
-	if !s.user.IsLimited() {
+	if !s.who.user.IsLimited() {
 		return ""
 	}
-	d := s.user.Rules().Check(cmd, args)
+	d := s.who.user.Rules().Check(cmd, args)
 	if d.Verdict == acl.Allowed {
 		return ""
 	}
-	e := acl.Entry{Verdict: d.Verdict, Context: acl.InScript, Object: d.Object, Username: s.user.Name(), Updated: time.Now()}
-	e.Client = s.listLine(e.Updated)
-	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+	s.noteDenied(d, acl.InScript, s.who.user.Name())
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
 }

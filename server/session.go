@@ -11,7 +11,6 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
@@ -43,15 +42,10 @@ type Session struct {
 	out    resp.Writer
 	closed bool
 
-	requests         uint64    // that the parser has returned
-	owedSince        time.Time // when the command began that has not ended; zero without one
-	owedRequest      uint64    // requests then
-	user             *acl.User
-	authenticated    bool      // as user, or the default user needs no password
-	login            *login    // of the request that EXEC is executing; nil for others
-	hasSlot          bool      // it takes one of the places for those that have not authenticated
-	outputBeforeAuth int       // bytes
-	unknownSince     time.Time // when it began, or RESET made it forget who it is
+	requests    uint64    // that the parser has returned
+	owedSince   time.Time // when the command began that has not ended; zero without one
+	owedRequest uint64    // requests then
+	who         identity
 
 	namespace int
 	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
@@ -68,9 +62,8 @@ type Session struct {
 	asking        *command.Call // the command that runs in a transaction
 	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
 
-	subscriber  pubsub.Subscriber
-	unsent      []pubsub.Prepared // published by the EXEC or script that runs, which has no transaction yet
-	unsentBytes int               // of all that it has published
+	subscriber pubsub.Subscriber
+	unsent     unsentMessages
 
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
@@ -83,9 +76,7 @@ type Session struct {
 	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
-	tracks  bool // its reads are noted: see trackReads
-	caching bool // CLIENT CACHING concerns the next command, or the transaction
-
+	tracked trackedReads
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
@@ -137,8 +128,10 @@ func (v *Server) NewSession() *Session {
 		id:     v.nextID.Add(1),
 		parser: resp.NewParser(v.fullLimits()),
 	}
+	s.tracked = trackedReads{table: &v.tracked, client: &s.client.tracking}
+	s.who = identity{server: v, client: &s.client, parser: s.parser}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
-	s.host.MayReadAllKeys = s.mayReadAllKeys
+	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
 		tx.SetOrigin(s.id)
@@ -146,7 +139,7 @@ func (v *Server) NewSession() *Session {
 		tx.SetRoom(s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.GiveAsked()
-		s.trackReads(&s.call)
+		s.tracked.note(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
@@ -165,7 +158,7 @@ func (v *Server) NewSession() *Session {
 	s.batch = newBatch()
 	s.client.init()
 	s.initMail()
-	s.setUser(v.users.Default(), true)
+	s.who.setUser(v.users.Default(), true)
 	return s
 }
 
@@ -223,8 +216,8 @@ func (s *Session) executeNext(args [][]byte, err error) {
 		s.requests++
 		before := s.out.Len()
 		s.execute(args)
-		if !s.authenticated {
-			s.countUnauthenticated(before)
+		if !s.who.authenticated && s.who.takesTooMuch(s.out.Len()-before) {
+			s.closed = true
 		}
 		return
 	}
@@ -317,11 +310,11 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
 		err = command.ErrInMulti
 	}
-	if err == nil && s.isRestricted() {
-		err = s.permit(cmd, args)
+	if err == nil && s.who.isRestricted() {
+		err = s.who.permit(cmd, args)
 	}
 	if err == nil && s.server.options.Cluster {
-		err = s.refusesInCluster(cmd, args)
+		err = refusesInCluster(cmd, args, s.queue)
 	}
 	if err == nil && s.queue != nil && stallsExec(cmd, args) {
 		err = command.ErrInMulti
@@ -329,7 +322,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.refusesGrowth(cmd) {
+	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
 	if s.server.pause.active.Load() && s.postpone(cmd, err) {
@@ -345,6 +338,10 @@ func (s *Session) execute(args [][]byte) {
 	// Everything else runs after the batch. If the output is full, the parser has been rewound to
 	// this request.
 	if !s.runBatch() || s.closed {
+		return
+	}
+	if err != nil && command.IsHTTP(args) {
+		s.closeHTTP()
 		return
 	}
 	if err != nil {
@@ -367,7 +364,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 		s.server.counters.Commands[cmd.Index].Rejected.Add(1)
 	}
 	if denied, ok := err.(*deniedError); ok {
-		s.noteDenied(denied.Denial, s.user.Name())
+		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 	}
 	text := errorText(err)
 	switch {
@@ -383,8 +380,8 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	}
 	from := s.out.Len()
 	s.replyError(text)
-	s.applyReplyMode(cmd, from)
-	s.endCaching(cmd)
+	s.replies.apply(&s.out, cmd, from)
+	s.tracked.endCaching(cmd, s.queue)
 }
 
 // replyError replies with an error and counts it.
@@ -420,7 +417,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	s.noteSlow(took, cmd, args, 0)
+	s.server.noteSlow(&s.client, took, cmd, args, 0)
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took
@@ -466,8 +463,8 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 		t.countRead(s.out.From(from))
 	}
 	if err != errBlocked {
-		s.applyReplyMode(cmd, from)
-		s.endCaching(cmd)
+		s.replies.apply(&s.out, cmd, from)
+		s.tracked.endCaching(cmd, s.queue)
 	}
 	s.call = command.Call{}
 }

@@ -275,6 +275,7 @@ func TestInfoAndConfig(t *testing.T) {
 	v := newServer(t, openStore(t), &server.Options{Version: "1.2.3", Settings: map[string]string{"dir": "/data"}})
 	s := v.NewSession()
 	ask(s, "SET a 1\r\nGET a\r\nGET b\r\nSET c 1 EX 1000\r\nnope\r\nINCR\r\nLPUSH a 1\r\n")
+	ask(s, "EVAL \"return 1 --"+strings.Repeat("x", 1027)+"\" 0\r\n")
 	info, _, err := resp.Decode([]byte(ask(s, "INFO everything\r\n")))
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +283,7 @@ func TestInfoAndConfig(t *testing.T) {
 	for _, line := range []string{
 		"redis_version:7.2.4", "server_name:stave", "stave_version:1.2.3", "redis_mode:standalone", "role:master", "loading:0", "maxmemory_policy:noeviction",
 		"connected_clients:0", "keyspace_hits:1", "keyspace_misses:1", "total_error_replies:3", "errorstat_ERR:count=2", "errorstat_WRONGTYPE:count=1",
-		"cluster_enabled:0",
+		"cluster_enabled:0", "used_memory_scripts_eval:1038", "used_memory_scripts:1038", "used_memory_scripts_human:1.01K", "number_of_cached_scripts:1",
 	} {
 		if !strings.Contains(string(info.Text), line+"\r\n") {
 			t.Errorf("INFO lacks %s", line)

@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/slowlog"
+	"github.com/stavedb/stave/server/internal/stats"
 )
 
 // INFO is read rarely and commands are run all the time, so counting is arranged for the latter: a
@@ -79,8 +80,7 @@ func readOutcome(reply []byte) (hit, miss bool) {
 }
 
 // countRequest counts a request of a batch that has been committed.
-func (s *Session) countRequest(r *request, took time.Duration) {
-	t := s.statsFor(r.command)
+func (t *sessionStats) countRequest(r *request, took time.Duration, counters *stats.Counters) {
 	t.calls++
 	t.took += took
 	switch o := &r.outcome; {
@@ -91,7 +91,7 @@ func (s *Session) countRequest(r *request, took time.Duration) {
 	case o.failed:
 		t.failed++
 		if o.refusal != "" {
-			s.server.counters.CountError(o.refusal)
+			counters.CountError(o.refusal)
 		}
 	}
 }
@@ -116,11 +116,10 @@ func elapsed(start time.Time) (took time.Duration) {
 // noteSlow notes an execution that took long. more is how many commands ran with this one and
 // cannot be separated from it. With the log and spikes switched off it costs one comparison, and no
 // clock is read.
-func (s *Session) noteSlow(took time.Duration, cmd *command.Command, args [][]byte, more int) {
+func (v *Server) noteSlow(from *client, took time.Duration, cmd *command.Command, args [][]byte, more int) {
 	if took == 0 {
 		return
 	}
-	v := s.server
 	limit := v.tunables.slowerThan.Load()
 	if least := v.tunables.spikeMs.Load(); least > 0 && took >= time.Duration(least)*time.Millisecond {
 		event := "command"
@@ -133,6 +132,6 @@ func (s *Session) noteSlow(took time.Duration, cmd *command.Command, args [][]by
 		return
 	}
 	v.slowLog.Add(slowlog.Entry{
-		Took: took, Args: slowlog.Args(redact.Args(cmd, args), more), From: s.client.remote, Name: *s.client.name.Load(),
+		Took: took, Args: slowlog.Args(redact.Args(cmd, args), more), From: from.remote, Name: *from.name.Load(),
 	})
 }

@@ -98,8 +98,8 @@ func (c *conn) handshake() bool {
 		_ = encrypted.NetConn().Close() // before end, which would wait to say goodbye
 		return false
 	}
-	if c.session.authenticated {
-		c.session.releaseSlot()
+	if c.session.who.authenticated {
+		c.session.who.releaseSlot()
 	}
 	return true
 }

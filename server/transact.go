@@ -132,7 +132,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	}
 	err = c.Command.Run(c)
 	c.Out.GiveAsked()
-	s.trackReads(c)
+	s.tracked.note(c)
 	if err == nil && c.Out.Dropped() {
 		err = s.errExceeded(c)
 	}

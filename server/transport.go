@@ -176,8 +176,8 @@ func (t *transport) start(nc net.Conn) {
 	s.probe = socket.ProbeOf(nc)
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
-	s.startUnknown(socket.IsTLS(nc))
+	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
+	s.who.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
 	}
@@ -235,7 +235,7 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 
 // forget is the end of what admit and register began, for a connection that is closed.
 func (t *transport) forget(s *Session) {
-	s.releaseSlot()
+	s.who.releaseSlot()
 	s.client.figures.leave(t.server)
 	s.out.Close()
 	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
@@ -312,7 +312,7 @@ func (c *conn) read() (int, error) {
 			by = time.Now().Add(idle)
 		}
 	}
-	authenticateBy := c.session.authenticateBy()
+	authenticateBy := c.session.who.authenticateBy()
 	by = earlier(by, authenticateBy)
 	if by.IsZero() != c.readBy.IsZero() || c.readBy.Before(by) || c.readBy.Sub(by) > coarseSecond {
 		if !by.IsZero() && by != authenticateBy {

@@ -217,33 +217,6 @@ func (s Stream) Visit(r StreamRange, visit func(id StreamID, fields [][]byte) bo
 	return s.visit(f, r, visit)
 }
 
-func (s Stream) visit(f keydir.Collection, r StreamRange, visit func(id StreamID, fields [][]byte) bool) (err error) {
-	var list [][]byte
-	var value []byte
-	n := 0
-	one := func(id StreamID, loc keydir.Loc) bool {
-		if id.Less(r.From) || r.To.Less(id) {
-			return false
-		}
-		if value, err = s.entry(value[:0], id, loc); err != nil {
-			return false
-		}
-		var ok bool
-		if list, ok = parseEntry(list[:0], value); !ok {
-			err = &EntryError{Key: s.Key, ID: id}
-			return false
-		}
-		n++
-		return visit(id, list) && n != r.Count
-	}
-	if r.Reverse {
-		f.DescendEntries(r.To, one)
-	} else {
-		f.AscendEntries(r.From, one)
-	}
-	return err
-}
-
 // entry appends the value of an entry's record.
 func (s Stream) entry(dst []byte, id StreamID, loc keydir.Loc) ([]byte, error) {
 	var name [2*ordered.HexLen + 1]byte

@@ -27,11 +27,11 @@ func (g StreamGroup) HasNewBeyond(n int) (bool, error) {
 		return false, err
 	}
 	found := 0
-	err = g.stream().visit(o.stream, StreamRange{From: o.last.Next(), To: MaxStreamID, Count: n + 1}, func(StreamID, [][]byte) bool {
+	o.stream.AscendEntries(o.last.Next(), func(StreamID, keydir.Loc) bool {
 		found++
-		return true
+		return found <= n
 	})
-	return found > n, err
+	return found > n, nil
 }
 
 // Read delivers the next entries of the stream to a consumer, for whom they are pending then, and calls visit for each

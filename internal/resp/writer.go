@@ -121,7 +121,7 @@ func (w *Writer) makeRoom(n int) bool {
 		return true
 	}
 	most := maxShared
-	if w.parts.budget != nil {
+	if w.inParts() {
 		if need > PartSize {
 			return w.startPart(n)
 		}
@@ -130,10 +130,19 @@ func (w *Writer) makeRoom(n int) bool {
 	if need > maxShared {
 		need = max(need, 2*cap(w.buf))
 	}
-	// A client that has been sent much is expected to be sent as much again.
-	b := append(takeBuffer(max(need, min(w.drained, most))), w.buf...)
+	size := max(need, min(w.drained, most)) // a client that has been sent much is expected to be sent as much again
+	isLong := size > PartSize && w.parts.budget != nil
+	if isLong {
+		if _, size = sharedFor(size); !w.reserve(size) { // besides what is in the buffer now
+			return false
+		}
+	}
+	b := append(takeBuffer(size), w.buf...)
 	w.leaveBuffer()
 	w.buf = b
+	if isLong {
+		w.giveBack()
+	}
 	return true
 }
 
@@ -223,7 +232,7 @@ func (w *Writer) expect(n int) {
 	n = min(n, maxShared-partSlack)
 	need := len(w.buf) + n
 	switch {
-	case need > cap(w.buf) && need > PartSize && w.parts.budget != nil:
+	case need > cap(w.buf) && need > PartSize && w.inParts():
 		w.expectPart(n) // so that a long value does not move what is before it
 	case len(w.buf) == 0 && w.drained > keepReplies:
 		w.makeRoom(max(n, min(w.drained, PartSize)))

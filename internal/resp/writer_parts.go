@@ -19,9 +19,14 @@ type Budget struct {
 	Allowance int
 	// Given is called, unless it is nil, by whatever gives memory back while Wanted says so.
 	Given func()
+	// Lend decides, unless it is nil, instead of the limit: whether so many bytes may be taken. It must not change.
+	Lend func(n int) bool
+	// Whole makes a writer keep all that it has not discarded in one buffer, as Bytes returns it. It must not change.
+	Whole bool
 
 	limit  atomic.Int64 // bytes; 0: none
 	taken  atomic.Int64
+	most   atomic.Int64 // of taken, since Most was called
 	wanted atomic.Bool
 }
 
@@ -33,6 +38,20 @@ func (b *Budget) Limit() int64 { return b.limit.Load() }
 
 // Taken returns how many bytes writers have taken.
 func (b *Budget) Taken() int64 { return b.taken.Load() }
+
+// Most returns how many bytes were taken at once since it was called last.
+func (b *Budget) Most() int64 {
+	taken := b.taken.Load()
+	return max(taken, b.most.Swap(taken))
+}
+
+// add counts n bytes that have been taken.
+func (b *Budget) add(n int64) { b.note(b.taken.Add(n)) }
+
+func (b *Budget) note(taken int64) {
+	for most := b.most.Load(); taken > most && !b.most.CompareAndSwap(most, taken); most = b.most.Load() {
+	}
+}
 
 // Wanted says whether somebody waits for memory that is given back.
 func (b *Budget) Wanted(wanted bool) { b.wanted.Store(wanted) }
@@ -46,12 +65,20 @@ func (b *Budget) HasRoom(n int64) bool {
 // take takes n bytes for a writer, and reports whether it may. A writer that is alone always may: its own limit bounds
 // it.
 func (b *Budget) take(w *Writer, n int64) bool {
+	if b.Lend != nil {
+		lent := b.Lend(int(n))
+		if lent {
+			b.add(n)
+		}
+		return lent
+	}
 	for {
 		limit, taken := b.limit.Load(), b.taken.Load()
 		if limit > 0 && taken+n > limit && taken > int64(w.parts.taken) {
 			return false
 		}
 		if b.taken.CompareAndSwap(taken, taken+n) {
+			b.note(taken + n)
 			return true
 		}
 	}
@@ -74,6 +101,9 @@ type parts struct {
 
 // SetBudget makes the writer take memory for long replies from a budget.
 func (w *Writer) SetBudget(b *Budget) { w.parts.budget = b }
+
+// inParts reports whether what does not fit the buffer goes to another one.
+func (w *Writer) inParts() bool { return w.parts.budget != nil && !w.parts.budget.Whole }
 
 // Short reports whether something was dropped since SetLimit because the budget had no room for it. The reply is
 // counted all the same, up to the limit: wanted is about how much of the budget it needs.
@@ -143,6 +173,25 @@ func (w *Writer) Ask(n int) bool {
 	return true
 }
 
+// TryAsk is Ask for another number of bytes in place of those before, of which it gives back what is more. Without room
+// it changes and notes nothing.
+func (w *Writer) TryAsk(n int) bool {
+	p := &w.parts
+	if p.budget == nil {
+		return true
+	}
+	if n > p.asked {
+		if _, ok := w.tryReserve(n - p.asked); !ok {
+			return false
+		}
+		p.asked = n
+		return true
+	}
+	p.asked = n
+	w.giveBack()
+	return true
+}
+
 // GiveAsked gives back what Ask has taken.
 func (w *Writer) GiveAsked() {
 	if w.parts.asked != 0 {
@@ -162,7 +211,7 @@ func (w *Writer) tryReserve(more int) (missing int, ok bool) {
 	case missing <= 0:
 		return 0, true
 	case w.limit == 0 || p.over:
-		p.budget.taken.Add(int64(missing))
+		p.budget.add(int64(missing))
 	case !p.budget.take(w, int64(missing)):
 		return missing, false
 	}

@@ -168,3 +168,62 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%d bytes are taken when they have been given back", b.Taken())
 	}
 }
+
+// TestWholeWriter: a writer that keeps everything in one buffer takes what the buffer has, while it grows the old one
+// too, asks whoever lends, and gives it back.
+func TestWholeWriter(t *testing.T) {
+	const mib = 1 << 20
+	lendable, most := 1<<30, int64(0)
+	b := &resp.Budget{Allowance: resp.PartSize, Whole: true}
+	b.Lend = func(n int) bool {
+		most = max(most, b.Taken()+int64(n))
+		return b.Taken()+int64(n) <= int64(lendable)
+	}
+	var w resp.Writer
+	w.SetBudget(b)
+	w.SetLimit(1 << 30)
+	w.Array(64)
+	for range 64 {
+		w.Bulk(make([]byte, mib))
+		if beyond := w.Held() - b.Allowance; int(b.Taken()) > max(beyond, 0) || int(b.Taken()) < beyond*3/4 {
+			t.Fatalf("%d bytes are held, and %d taken", w.Held(), b.Taken())
+		}
+	}
+	if w.Dropped() || len(w.Bytes()) != w.Len() || w.Len() < 64*mib || most < int64(w.Held()) {
+		t.Fatalf("%d bytes of %d, %d taken at most", len(w.Bytes()), w.Len(), most)
+	}
+	lendable = 65 * mib
+	from := w.Len()
+	for range 64 {
+		w.Bulk(make([]byte, mib))
+	}
+	if !w.Dropped() || int(b.Taken()) > w.Held() {
+		t.Errorf("%d bytes are held without room, and %d are taken", w.Held(), b.Taken())
+	}
+	w.Truncate(from)
+	w.Discard(from)
+	if b.Taken() != 0 || w.Held() > mib {
+		t.Errorf("%d bytes are taken, and %d held, when all is gone", b.Taken(), w.Held())
+	}
+}
+
+// TestTryAsk: what is asked for takes the place of what was, and a refusal has no consequence.
+func TestTryAsk(t *testing.T) {
+	b := &resp.Budget{}
+	b.SetLimit(8 << 20)
+	var w, other resp.Writer
+	w.SetBudget(b)
+	other.SetBudget(b)
+	w.SetLimit(64 << 20)
+	other.SetLimit(64 << 20)
+	if !w.TryAsk(6<<20) || !w.TryAsk(2<<20) || b.Taken() != 2<<20 || !other.TryAsk(5<<20) || b.Taken() != 7<<20 {
+		t.Fatalf("taken: %d", b.Taken())
+	}
+	if w.TryAsk(4<<20) || w.Dropped() || b.Taken() != 7<<20 {
+		t.Errorf("dropped: %v, taken: %d", w.Dropped(), b.Taken())
+	}
+	w.GiveAsked()
+	if other.GiveAsked(); b.Taken() != 0 {
+		t.Errorf("taken: %d", b.Taken())
+	}
+}

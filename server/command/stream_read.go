@@ -117,28 +117,11 @@ func xreadCommand(c *Call) error {
 		return err
 	}
 	after := make([]db.StreamID, len(r.keys))
-	for i, key := range r.keys {
-		last, err := c.Tx.Stream(key).LastID()
-		if err != nil {
-			return err
-		}
-		switch string(r.ids[i]) {
-		case "$":
-			after[i] = last
-		case "+":
-			if after[i], err = c.beforeLastEntry(key, last); err != nil {
-				return err
-			}
-		case ">":
-			return Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
-		default:
-			if after[i], err = streamID(r.ids[i], 0); err != nil {
-				return err
-			}
-		}
-	}
 	var there []int
 	for i, key := range r.keys {
+		if after[i], err = c.readAfter(key, r.ids[i]); err != nil {
+			return err
+		}
 		some, err := c.Tx.Stream(key).HasAfter(after[i])
 		if err != nil {
 			return err
@@ -159,6 +142,27 @@ func xreadCommand(c *Call) error {
 		}
 	}
 	return nil
+}
+
+// readAfter is the id that an argument of XREAD says to read after.
+func (c *Call) readAfter(key string, arg []byte) (db.StreamID, error) {
+	after, err := streamID(arg, 0)
+	if err == nil {
+		return after, nil
+	}
+	last, wrong := c.Tx.Stream(key).LastID() // a key of another type is the first thing to say
+	if wrong != nil {
+		return last, wrong
+	}
+	switch string(arg) {
+	case "$":
+		return last, nil
+	case "+":
+		return c.beforeLastEntry(key, last)
+	case ">":
+		return last, Error("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
+	}
+	return last, err
 }
 
 // beforeLastEntry is the id after which the last entry of a stream comes, which XREAD calls +; of a stream without

@@ -150,17 +150,8 @@ func (t *Table) Find(name []byte) *Command {
 // Resolve finds the command (or subcommand) of a request and checks the number of arguments. On an
 // error the command is the one the request was for, if it is known. The order is Redis's: an
 // unknown command, an unknown subcommand, then the number of arguments. A container without a
-// subcommand has the arity error of its own row. A wrong request that is the first line of one of HTTP is POST, whatever
-// its method.
+// subcommand has the arity error of its own row.
 func (t *Table) Resolve(args [][]byte) (*Command, error) {
-	cmd, err := t.resolve(args)
-	if err != nil && len(args) == 3 && bytes.HasPrefix(args[1], []byte("/")) && bytes.HasPrefix(args[2], []byte("HTTP/")) {
-		return t.byName["post"], nil
-	}
-	return cmd, err
-}
-
-func (t *Table) resolve(args [][]byte) (*Command, error) {
 	cmd := t.Find(args[0])
 	if cmd == nil {
 		return nil, errUnknownCommand(args)
@@ -176,6 +167,13 @@ func (t *Table) resolve(args [][]byte) (*Command, error) {
 		return cmd, ArityError(cmd.Name)
 	}
 	return cmd, nil
+}
+
+// IsHTTP reports whether a request that is no command is a line of HTTP: one that begins with POST or Host:, or the
+// first line of a request of any method. A browser that is tricked into talking to the port of a server sends one.
+func IsHTTP(args [][]byte) bool {
+	return equalFold(args[0], "post") || equalFold(args[0], "host:") ||
+		len(args) == 3 && bytes.HasPrefix(args[1], []byte("/")) && bytes.HasPrefix(args[2], []byte("HTTP/"))
 }
 
 // Subcommand returns the subcommand of that name in any case, nil if there is none.

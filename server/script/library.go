@@ -194,6 +194,9 @@ func (e *Engine) RunFunction(f *Function, r *Run, out *resp.Writer) error {
 		}
 		return err
 	}
+	if err := m.takeArguments(); err != nil {
+		return err
+	}
 	if err := m.call(fn, out, stringTable(m.L, r.Keys), stringTable(m.L, r.Args)); err != nil {
 		return err // the machine may be in any state, so it is dropped
 	}

@@ -55,9 +55,10 @@ type machine struct {
 
 	run    *Run
 	out    resp.Writer // replies of commands
-	depth  int         // nested calls of the threads that wait for one that they have resumed, roughly
-	resp   int         // protocol version of commands within the script
-	nested int         // Go functions that call back into the script, within each other
+	room   account
+	depth  int // nested calls of the threads that wait for one that they have resumed, roughly
+	resp   int // protocol version of commands within the script
+	nested int // Go functions that call back into the script, within each other
 
 	loading      *loading           // the library that is being loaded; nil for none
 	limit        time.Duration      // of the load; 0 for none
@@ -113,7 +114,8 @@ func (m *machine) look() <-chan struct{} {
 	if m.stopped != nil {
 		return ended
 	}
-	m.steps += m.portion - m.left
+	steps := m.portion - m.left
+	m.steps += steps
 	m.left = m.stride()
 	m.portion = m.left
 	if m.run == nil {
@@ -125,6 +127,9 @@ func (m *machine) look() <-chan struct{} {
 	}
 	if err := m.run.control.stopped(); err != nil {
 		m.stop(err)
+		return ended
+	}
+	if !m.claim(perStep * steps) {
 		return ended
 	}
 	now := time.Now()
@@ -215,6 +220,9 @@ func (m *machine) allocate(L *lua.LState, n int) {
 	}
 	m.holds(n)
 	m.spend(L, n>>8)
+	if !m.claim(n) {
+		fail(L, "%s", m.stopped.Error())
+	}
 	if m.pending += n; m.pending < sampleAfter {
 		return
 	}
@@ -272,6 +280,7 @@ func (m *machine) sample() {
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
 	m.longest = 0
+	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
 	m.left, m.pending, m.stopped, m.heapLimit, m.collectAfter, m.long = lookAfter, 0, nil, 0, time.Time{}, false
 	m.started = time.Now()
@@ -290,6 +299,7 @@ func newMachine(e *Engine) *machine {
 		L: L, engine: e, globals: L.NewTable(), left: lookAfter, json: defaultJSON,
 		real: map[*lua.LTable]*lua.LTable{}, proxies: map[*lua.LTable]*lua.LTable{},
 	}
+	m.openAccount()
 	L.Panic = raise
 	L.SetContext(m)
 	m.openBase()

@@ -96,6 +96,9 @@ func redisCall(L *lua.LState, raise bool) int {
 			return refuse(L, raise, "ERR Lua redis lib command arguments must be strings or integers")
 		}
 	}
+	if !m.claim(size) {
+		fail(L, "%s", m.stopped.Error())
+	}
 	args, text := make([][]byte, n), make([]byte, 0, size) // the command may keep them until the end of the transaction
 	for i := range args {
 		from := len(text)
@@ -120,6 +123,9 @@ func redisCall(L *lua.LState, raise bool) int {
 		raiseTable(L, strings.TrimRight(string(reply[1:]), "\r\n"))
 	}
 	v, _ := m.fromReply(L, reply)
+	if m.room.replies.Taken() > 0 {
+		m.out.Discard(m.out.Len())
+	}
 	return push(L, v)
 }
 

@@ -21,6 +21,7 @@ const DefaultMemory = 256 << 20
 type Engine struct {
 	random   random
 	machines sync.Pool // of *machine
+	floor    floor
 
 	// Version is what redis.REDIS_VERSION says.
 	Version string
@@ -44,6 +45,13 @@ type Host struct {
 	Log func(level int, message string)
 	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms.
 	Long func(*Run)
+	// Hold takes room for what the run is to hold besides its first MiB: n bytes in place of those of the call before. It
+	// reports false, and changes nothing, if there is no room; then NoRoom says why the run is to be stopped. Taken
+	// returns how many bytes others have taken room for, and how many were taken at once since it was last called, by
+	// whichever run. Without Hold no run asks for room.
+	Hold   func(n int) bool
+	NoRoom func(n int) error
+	Taken  func() (others, most int64)
 	// Context stops runs that have become long when it ends.
 	Context context.Context
 }
@@ -94,6 +102,9 @@ func (e Error) Error() string { return string(e) }
 func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 	m := e.machine()
 	m.begin(r)
+	if err := m.takeArguments(); err != nil {
+		return err
+	}
 	m.globals.RawSetString("KEYS", stringTable(m.L, r.Keys))
 	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
 	err := m.call(m.L.NewFunctionFromProto(p.proto), out)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -16,12 +17,12 @@ import (
 
 // Environment is what inputs know of their store.
 type Environment struct {
-	FS         vfs.FS
-	Dir        string
-	NoHints    bool
-	Logger     *slog.Logger
-	Seed       keydir.Seed
-	RemoveHint func(*segment.Segment) // that is no good
+	FS       vfs.FS
+	Dir      string
+	ReadOnly bool
+	NoHints  bool
+	Logger   *slog.Logger
+	Seed     keydir.Seed
 }
 
 // Input is a segment that a merge reads: its entries from its hint, so that
@@ -93,7 +94,7 @@ func (in *Input) Next() error {
 		// Damaged, or of a newer version: the data says it all, from the next entry on.
 		in.Env.Logger.Warn("hint not used", "file", format.HintName(in.Segment.ID), "err", err)
 		if !errors.Is(err, failure.ErrVersion) {
-			in.Env.RemoveHint(in.Segment)
+			in.removeHint()
 		}
 		if err := in.closeHint(); err != nil {
 			return err
@@ -165,6 +166,18 @@ func (in *Input) Close() error {
 	in.Frames, in.found, in.Live, in.context = nil, nil, liveBitmap{}, segment.HintContext{}
 	in.Records.Buf, in.Records.list = nil, nil
 	return in.closeHint()
+}
+
+// removeHint removes a hint that is no good, so that the next Open does not read it again without a result. It only
+// saves time: a failure is no reason to stop.
+func (in *Input) removeHint() {
+	if in.Env.ReadOnly {
+		return
+	}
+	name := format.HintName(in.Segment.ID)
+	if err := in.Env.FS.Remove(filepath.Join(in.Env.Dir, name)); err != nil {
+		in.Env.Logger.Warn("bad hint not removed", "file", name, "err", err)
+	}
 }
 
 func (in *Input) closeHint() error {

@@ -57,7 +57,7 @@ func (in *Input) missingEntry() error {
 	case in.Live.n == 0:
 		return nil
 	case in.hint != nil:
-		in.Env.RemoveHint(in.Segment)
+		in.removeHint()
 		return fmt.Errorf("%s: no entry for offset %d: %w", format.HintName(in.Segment.ID), in.Live.first(), segment.ErrHint)
 	}
 	return &failure.CorruptError{File: in.Segment.Name, Offset: in.Live.first(), Reason: "no record where the index has one"}

@@ -25,9 +25,9 @@ func (q *Query) Matches(rec *format.Record) bool {
 // valueIn returns the value and the size of the record at the start of b if it is the one that q
 // describes. It does not check the crc, and of the header only what distinguishes one record from
 // another: it is ParseRecord and Matches for a single question, which nearly every read asks. It
-// knows strings, and elements that the first table of kinds has; a no means that ParseRecord decides.
+// knows strings and elements; a no means that ParseRecord decides.
 func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
-	isElement := q.Kind == format.KindElement && q.Type != keydir.Stream && !q.anyElem
+	isElement := q.Kind == format.KindElement && !q.anyElem
 	if len(b) < format.RecordHeaderMin || !isElement && q.Kind != format.KindString {
 		return nil, 0, false
 	}
@@ -37,6 +37,12 @@ func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
 	}
 	if tag&^format.TagSequence != format.TagOf(q.Kind, q.Type) {
 		return nil, 0, false
+	}
+	if format.InSecond(tag) { // elements of streams and of their groups
+		if at >= len(b) || b[at] != format.SecondTag(q.Kind, q.Type) {
+			return nil, 0, false
+		}
+		at++
 	}
 	prefix := format.TypePrefix[q.Type]
 	nameLen := len(prefix) + len(q.Key)

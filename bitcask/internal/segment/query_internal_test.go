@@ -18,6 +18,7 @@ func TestValueIn(t *testing.T) {
 		{Kind: format.KindElement, Type: keydir.Hash}, {Kind: format.KindElement, Type: keydir.List},
 		{Kind: format.KindElement, Type: keydir.Set}, {Kind: format.KindElement, Type: keydir.ZSet},
 		{Kind: format.KindElement, Type: keydir.Chunks}, {Kind: format.KindElement, Type: keydir.Stream},
+		{Kind: format.KindElement, Type: keydir.StreamGroups},
 		{Kind: format.KindMeta, Type: keydir.List}, {Kind: format.KindDeadline, Type: keydir.Deadline},
 		{Kind: format.KindTombstone, Type: keydir.Hash},
 	}
@@ -52,7 +53,7 @@ func TestValueIn(t *testing.T) {
 		b := format.AppendRecord(nil, is.Kind, is.Type, int64(rng.IntN(400)-200), is.Namespace, is.Key, is.Elem, value)
 		size := len(b)
 		b = append(b, text()...) // the location's class may reach further
-		quickKind := asked.Kind == format.KindString || asked.Kind == format.KindElement && asked.Type != keydir.Stream && !asked.anyElem
+		quickKind := asked.Kind == format.KindString || asked.Kind == format.KindElement && !asked.anyElem
 		if rng.IntN(4) == 0 {
 			b[format.RecordCRCSize+rng.IntN(len(b)-format.RecordCRCSize)] ^= 1 << rng.IntN(8)
 			quickKind = false

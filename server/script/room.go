@@ -1,0 +1,128 @@
+package script
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+)
+
+// A run takes room for what it holds before it has it: for its values, and for the replies that these are made of. Go
+// does not tell what a run holds. So it claims what its library functions allocate, and something for each instruction,
+// and of that it holds no more than is on the heap besides what others have taken room for and the floor: what nobody
+// takes room for, such as an index, as the last collection of garbage has left it.
+
+const (
+	roomFrom = 1 << 20 // bytes for which a run takes no room
+	roomStep = 1 << 20 // bytes that it claims between two looks at the heap
+	perStep  = 64      // bytes that an instruction is taken to allocate
+)
+
+// account is what a run has claimed and taken.
+type account struct {
+	replies resp.Budget // what m.out takes of it
+	claimed int         // bytes that values take, about
+	due     int         // from when on the heap is looked at
+	collect time.Time   // it is not to be collected before
+}
+
+// floor is how much of the heap nobody takes room for. The zero floor knows of no collection.
+type floor struct {
+	mu    sync.Mutex // guards the rest
+	cycle uint64     // collections so far
+	bytes int64
+	most  int64 // that had been taken at once since the last of them
+}
+
+// above returns how many bytes there are on the heap above the floor. most is what had been taken at once since the last
+// call: what a collection has found may be garbage by now, and it is no part of the floor.
+func (f *floor) above(most int64) int64 {
+	s := [3]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(s[:])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.most = max(f.most, most)
+	objects := int64(s[0].Value.Uint64())
+	if cycle := s[2].Value.Uint64(); cycle != f.cycle {
+		f.bytes = max(0, min(objects, int64(s[1].Value.Uint64()))-f.most)
+		f.cycle, f.most = cycle, most
+	}
+	return max(0, objects-f.bytes)
+}
+
+// openAccount is for a new machine.
+func (m *machine) openAccount() {
+	m.room.replies.Allowance, m.room.replies.Whole = resp.PartSize, true
+	m.room.replies.Lend = m.takeRoom
+	m.out.SetBudget(&m.room.replies)
+}
+
+// begin is for a run.
+func (r *account) begin() {
+	r.claimed, r.due, r.collect = 0, roomFrom, time.Time{}
+}
+
+// claim precedes the allocation of n bytes. Without room it stops the run and reports false.
+func (m *machine) claim(n int) bool {
+	r := &m.room
+	if r.claimed+int(r.replies.Taken())+n >= r.due && !m.takeRoom(n) {
+		return false
+	}
+	r.claimed += n
+	return true
+}
+
+// takeRoom takes room for n bytes besides what the run holds, and gives back what it has for garbage. Without room it
+// stops the run and reports false.
+func (m *machine) takeRoom(n int) bool {
+	if m.run == nil || m.run.Host.Hold == nil {
+		return true
+	}
+	h, r := &m.run.Host, &m.room
+	total := m.held() + n
+	if !h.Hold(total) {
+		if m.run.Steps > 0 {
+			m.stop(ErrSteps) // to be repeated where it may take its time
+			return false
+		}
+		now := time.Now()
+		if now.Sub(m.started) < longAfter || now.Before(r.collect) {
+			m.stop(h.NoRoom(total))
+			return false
+		}
+		runtime.GC()
+		r.collect = time.Now().Add(5 * time.Since(now))
+		if total = m.held() + n; !h.Hold(total) {
+			m.stop(h.NoRoom(total))
+			return false
+		}
+	}
+	r.due = total + roomStep
+	return true
+}
+
+// held is how many bytes the run has, about, but for those without room.
+func (m *machine) held() int {
+	r := &m.room
+	replies := int(r.replies.Taken())
+	others, most := m.run.Host.Taken()
+	own := m.engine.floor.above(most) - others - int64(replies)
+	r.claimed = int(max(0, min(int64(r.claimed), own)))
+	return max(0, r.claimed+replies-roomFrom)
+}
+
+// takeArguments claims what the keys and the arguments of the run take as values.
+func (m *machine) takeArguments() error {
+	n := 0
+	for _, list := range [][][]byte{m.run.Keys, m.run.Args} {
+		for _, s := range list {
+			n += len(s) + perStep
+		}
+	}
+	if !m.claim(n) {
+		return m.failure(nil)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package script_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/script"
+)
+
+// TestRoom: a run takes room for its arguments, its strings, its tables and the replies of its commands before it has
+// them, gives back what is garbage, and ends with the host's reason when there is none.
+func TestRoom(t *testing.T) {
+	const mib = 1 << 20
+	errFull := errors.New("full")
+	e := script.NewEngine("7.4.0")
+	long := []byte(strings.Repeat("a", 16*mib))
+	for name, c := range map[string]struct {
+		source string
+		args   [][]byte
+		least  int // that it takes, in MiB
+		most   int
+	}{
+		"little":             {source: "return 'a' .. 'b'"},
+		"arguments":          {"return 1", [][]byte{long, long}, 31, 34},
+		"strings":            {"local t = {} for i = 1, 32 do t[i] = string.rep('x', 1048576) end return #t", nil, 31, 48},
+		"tables":             {"local t = {} for i = 1, 200000 do t[i] = {i, i, i} end return #t", nil, 24, 200},
+		"a reply":            {"return #redis.call('GET')", nil, 29, 90},
+		"arguments of calls": {"local s = string.rep('x', 16777216) return redis.call('ECHO', s, s)", nil, 47, 90},
+		"garbage":            {"for i = 1, 2000 do local s = string.rep('x', 1048576) end return 1", nil, 0, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program, err := script.Compile(c.source, "f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(limit int) (taken int, err error) {
+				host := script.Host{
+					Call: func(args [][]byte, out *resp.Writer) error {
+						out.SetLimit(1 << 30)
+						if string(args[0]) == "GET" {
+							out.Bulk(long)
+						} else {
+							out.Int(1)
+						}
+						if out.Dropped() {
+							return errors.New("dropped")
+						}
+						return nil
+					},
+					Hold: func(n int) bool {
+						if n > limit {
+							return false
+						}
+						taken = max(taken, n)
+						return true
+					},
+					NoRoom: func(int) error { return errFull },
+					Taken:  func() (int64, int64) { return 0, int64(taken) },
+				}
+				runtime.GC() // what others have left
+				var out resp.Writer
+				return taken, e.Run(program, &script.Run{Host: host, Name: "f", Args: c.args}, &out)
+			}
+			taken, err := run(1 << 40)
+			t.Logf("%d MiB", taken/mib)
+			if err != nil || taken/mib < c.least || taken/mib > c.most {
+				t.Errorf("%v, %d MiB taken, want %d to %d", err, taken/mib, c.least, c.most)
+			}
+			if c.least > 0 {
+				if taken, err = run(c.least / 2 * mib); err != errFull || taken > c.least/2*mib {
+					t.Errorf("with half of the room: %v, %d MiB taken", err, taken/mib)
+				}
+			}
+		})
+	}
+}
