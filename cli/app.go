@@ -22,7 +22,8 @@ import (
 // arguments (see flagsFirst), and it prints errors and ends the process by itself, which
 // ExitErrHandler and OnUsageError prevent. Run must return, or no test could call it.
 
-// defaultDir is the store that commands use when none is named.
+// defaultDir is the store that commands use when none is named, by --dir, an argument or $STAVE_DIR. It is relative:
+// each directory one works in may have its own.
 const defaultDir = "stave-data"
 
 // Run runs the program with args (args[0] is its name) and returns its exit status. Only the

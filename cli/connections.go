@@ -114,7 +114,7 @@ func connectionNamed(name string) (string, error) {
 }
 
 // begin gives an interactive shell its preferences. A file that cannot be read is a complaint: the shell may be what
-// mends it.
+// mends it. Scripts do not get here, so what a person likes to see cannot change what a program reads.
 func (s *session) begin() {
 	u, err := readSettings()
 	if err != nil {

@@ -89,7 +89,7 @@ type keysReport struct {
 	largest  []keyReport // the maxLargest keys with the most bytes, if they are wanted
 }
 
-// maxLargest is how many keys --keystats lists.
+// maxLargest is how many keys --keystats lists. The list is sorted at each insertion, so it had better stay short.
 const maxLargest = 10
 
 // runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed

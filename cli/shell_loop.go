@@ -122,7 +122,8 @@ func (s *session) runTyped(line []byte) {
 	}
 }
 
-// slow is the time after which the shell says how long a command took. Tests of what the screen shows set it to more.
+// slow is the time after which the shell says how long a command took, as in redis-cli. Tests of what the screen shows
+// set it to more.
 var slow = 500 * time.Millisecond
 
 // runOnce runs one command; false means that repeating it is pointless. Replies are printed as they

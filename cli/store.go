@@ -32,7 +32,7 @@ func absolute(dir string) string {
 	return dir
 }
 
-// storeName is what the prompt calls a store.
+// storeName is what the prompt calls a store: the last element of its path, for a prompt has no room for more.
 func storeName(dir string) string { return filepath.Base(absolute(dir)) }
 
 // openStore opens the store in dir for reading and writing, and makes it if it
