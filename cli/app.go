@@ -22,7 +22,8 @@ import (
 // arguments (see flagsFirst), and it prints errors and ends the process by itself, which
 // ExitErrHandler and OnUsageError prevent. Run must return, or no test could call it.
 
-// defaultDir is the store that commands use when none is named.
+// defaultDir is the store that commands use when none is named, by --dir, an argument or $STAVE_DIR. It is relative:
+// each directory one works in may have its own.
 const defaultDir = "stave-data"
 
 // Run runs the program with args (args[0] is its name) and returns its exit status. Only the
@@ -37,8 +38,8 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what
 // there is to say, but what went wrong besides, such as closing a store that was written to, is told here. An error
-// without an exitError can only come from the parser of the command line, so its status is that of wrong usage: whatever
-// a command returns must have gone through failed or usagef.
+// without an exitError can only come from the parser of the command line, so its status is that of wrong usage:
+// whatever a command returns must have gone through failed or usagef.
 func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 	if err == nil {
 		return exitOK
@@ -67,8 +68,8 @@ func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 }
 
 // newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option. The app is made anew for
-// each Run, whose streams its commands hold. Without a command it is the shell, on the store of $STAVE_DIR or the default
-// one.
+// each Run, whose streams its commands hold. Without a command it is the shell, on the store of $STAVE_DIR or the
+// default one.
 func newApp(t *terminal.Streams) *cli.App {
 	app := &cli.App{
 		Name:           "stave",

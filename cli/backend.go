@@ -17,8 +17,8 @@ type backend interface {
 	// those that subscribe, and none before the context ends for those that only listen. An error
 	// means that the outcome is unknown; error replies are replies.
 	//
-	// args has a name at least, and is not kept. reply is called on the caller's goroutine, before Do returns. One command
-	// is run at a time.
+	// args has a name at least, and is not kept. reply is called on the caller's goroutine, before Do returns. One
+	// command is run at a time.
 	Do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error
 	// Close gives up the store or the connection. An error means that what was written may not be on disk.
 	Close() error

@@ -117,9 +117,9 @@ func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 }
 
 // try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the
-// command to be run in it. One that may wait is not tried. A command that has an error for a reply and has written all the
-// same, as a script that fails after its first write, counts as not refused. Replies of the first run are passed on only
-// if there is no second one, whose replies are those of the real store.
+// command to be run in it. One that may wait is not tried. A command that has an error for a reply and has written all
+// the same, as a script that fails after its first write, counts as not refused. Replies of the first run are passed on
+// only if there is no second one, whose replies are those of the real store.
 func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply)) (refused bool, err error) {
 	if c, ok := lookupCommand(string(args[0])); !ok || c.Flags&command.Blocking == 0 && !listens(args) {
 		var replies []resp.Reply
@@ -161,8 +161,8 @@ func (e *embedded) do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 	return nil
 }
 
-// errClosed means that the session broke off, which is a bug, such as a command that panicked: the server's session closes
-// then, as a connection would be.
+// errClosed means that the session broke off, which is a bug, such as a command that panicked: the server's session
+// closes then, as a connection would be.
 var errClosed = errors.New("the session is closed")
 
 // isQuit reports the one command after which a closed session is no bug.

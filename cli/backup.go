@@ -20,7 +20,8 @@ import (
 // writes an archive to the standard output instead, for another machine; then the sentences go to
 // the standard error.
 
-// backupCommand describes stave backup.
+// backupCommand describes stave backup. Its arguments are the store, which --dir or the default may name instead, and
+// the new place, in the order of cp. The statuses: 1 if the copy could not be made, 3 if the store could not be opened.
 func backupCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "backup",
@@ -54,7 +55,7 @@ func backupCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A backupReport is what --json prints. The time is that of the whole command, the opening
-// included.
+// included. restore prints one too: the members mean the same there.
 type backupReport struct {
 	bitcask.BackupResult
 	Took time.Duration `json:"took_ns"`
@@ -98,12 +99,14 @@ func runBackup(t *terminal.Streams, dir, out, earlier string, asJSON, quiet bool
 		t.Complain(errors.New("interrupted; there is no copy"))
 		return errors.Join(ctx.Err(), notCanceled(err))
 	}
+	// With an earlier backup the error is about that one: the store itself is open by now.
 	if errors.Is(err, bitcask.ErrForeign) && earlier != "" {
 		err = fmt.Errorf("%w; leave out --incremental for a whole backup", err)
 	}
 	if err != nil {
 		return failed(exitCommand, err)
 	}
+	// The new backup is whole: what the earlier one had damaged was not shared. But the earlier one stays damaged.
 	if result.Damaged > 0 {
 		t.Complain(fmt.Errorf("%s: %s damaged, and copied from the store; stave check %s says where", earlier, humanize.Plural(result.Damaged, "segment"), earlier))
 	}

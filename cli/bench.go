@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// The workloads and their measurement are in package benchmark; here are the options, the directory and what is printed.
-// Each workload begins with a store of its own, so that the figures do not depend on which others were chosen.
+// The workloads and their measurement are in package benchmark; here are the options, the directory and what is
+// printed. Each workload begins with a store of its own, so that the figures do not depend on which others were chosen.
 
 // benchCommand describes stave bench. The text of its help lists the workloads from their table.
 // With --json on a terminal there are no bars: they would mix with the object.
@@ -41,7 +41,7 @@ func benchCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// The largest values that are accepted: larger ones are typing mistakes.
+// The largest values that are accepted: larger ones are typing mistakes. That of a value's size is the store's own.
 const (
 	maxBenchEntries = 1_000_000_000
 	maxBenchThreads = 1024
@@ -91,6 +91,7 @@ func runBench(t *terminal.Streams, c *cli.Context) (err error) {
 			return failed(exitCommand, err)
 		}
 	}
+	// The bar is named by the first step. It counts operations, and shows the bytes of their values.
 	bar := t.Progress(c.Bool("quiet") || asJSON && t.OutTTY, "", 0)
 	o.Progress = func(step string, done, total int) {
 		if done == 0 {

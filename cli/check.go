@@ -24,10 +24,12 @@ import (
 // Damage has an exit status of its own, distinct from "could not be opened": a script that checks
 // at night must tell a broken disk from a wrong path.
 
-// maxFindings is how many findings are printed; the rest are counted.
+// maxFindings is how many findings are printed; the rest are counted. It bounds the memory of a check as well, whatever
+// the damage.
 const maxFindings = 1000
 
-// checkCommand describes stave check.
+// checkCommand describes stave check. Its statuses are 0 for a sound store, 4 for a damaged one, and 3 for one that
+// could not be looked at: locked, not there, or of a newer version.
 func checkCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "check",
@@ -43,7 +45,8 @@ func checkCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A checkReport is what --json prints. It is printed for a store that cannot be opened as well,
-// with that as its finding, so a program need not parse texts.
+// with that as its finding, so a program need not parse texts. Findings has the first maxFindings at
+// most, Result counts all of them. Sound says the same as the status.
 type checkReport struct {
 	Sound    bool                `json:"sound"`
 	Result   bitcask.CheckResult `json:"result"`
@@ -65,6 +68,7 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	defer bar.Clear()
 	// The keydir comes from the log, so that the INDEX can be compared with it.
 	store, err := openExisting(ctx, t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: bar.Add}))
+	// What the first opening found is kept, for the second one reads past it and the findings may not have it.
 	refused := ""
 	if isDamage(err) {
 		refused = errors.Unwrap(err).Error()
@@ -105,8 +109,8 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	return nil
 }
 
-// bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record by
-// record. Hints, the INDEX and deadlines are not counted; they are small beside these.
+// bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record
+// by record. Hints, the INDEX and deadlines are not counted; they are small beside these.
 func bytesOfCheck(store *db.Store) int64 {
 	st := store.Stats()
 	return st.Bytes + st.LiveBytes

@@ -17,11 +17,11 @@ import (
 // person types. (Those that come with urfave/cli evaluate the line typed so far.) contrib has all of them; a test
 // compares.
 
-// completionShells are the shells in the order of the help.
+// completionShells are the shells in the order of the help. All but fish have a file of their own in completion.
 var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 
-// completionCommand describes stave completion. The script goes to the standard output; where a shell looks for it is up
-// to the person, and in the help.
+// completionCommand describes stave completion. The script goes to the standard output; where a shell looks for it is
+// up to the person, and in the help.
 func completionCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "completion",
@@ -38,7 +38,7 @@ func completionCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// manCommand describes stave man.
+// manCommand describes stave man. The page goes to the standard output, for a package to install it.
 func manCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "man",
@@ -72,7 +72,8 @@ func flat(app *cli.App) *cli.App {
 	return &copied
 }
 
-// markdown is a text of the help, in which what is set in is an example, as Markdown.
+// markdown is a text of the help, in which what is set in is an example, as Markdown: an example becomes a block of
+// code by one blank more, and elsewhere the characters that Markdown would take for its own are escaped.
 func markdown(help string) string {
 	var b strings.Builder
 	for line := range strings.Lines(help) {
@@ -87,8 +88,8 @@ func markdown(help string) string {
 
 var markdownEscapes = strings.NewReplacer(`*`, `\*`, `_`, `\_`, `<`, `\<`, "`", "\\`", `[`, `\[`)
 
-// manPage is the manual page of section 1. It is made by the library from Markdown, so the texts of the help are escaped
-// first. Zero-width spaces that the library puts in are removed.
+// manPage is the manual page of section 1. It is made by the library from Markdown, so the texts of the help are
+// escaped first. Zero-width spaces that the library puts in are removed.
 func manPage(app *cli.App) (string, error) {
 	app = flat(app)
 	for _, c := range app.Commands {
@@ -123,6 +124,7 @@ func completedCommands(app *cli.App) []completedCommand {
 		if c.Hidden {
 			continue
 		}
+		// Hidden options are completed as well: they are there to say what to use instead.
 		var options []string
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {

@@ -12,11 +12,11 @@ import (
 )
 
 // The file of settings of a user has stores and servers by name, and how the interactive shell begins. A line is
-// "connection NAME URL-or-DIRECTORY", or "set" and what :set takes; empty lines and those that begin with # are skipped.
-// Words are separated by blanks, so a directory with a blank in its name cannot be named here. The file is read anew by
-// each command that needs it, and never written.
+// "connection NAME URL-or-DIRECTORY", or "set" and what :set takes; empty lines and those that begin with # are
+// skipped. Words are separated by blanks, so a directory with a blank in its name cannot be named here. The file is
+// read anew by each command that needs it, and never written.
 
-// userSettings is what the file of settings says.
+// userSettings is what the file of settings says. The order of preferences is that of the file: the last of two holds.
 type userSettings struct {
 	path        string
 	connections map[string]string
@@ -41,8 +41,8 @@ func settingsPath() string {
 }
 
 // readSettings reads the file of settings. Without one there are none. Any line that is not understood is an error with
-// file and line: a misspelt word must not leave a shell on another store than was meant. Settings that come with an error
-// about permissions are complete.
+// file and line: a misspelt word must not leave a shell on another store than was meant. Settings that come with an
+// error about permissions are complete.
 func readSettings() (u userSettings, err error) {
 	u = userSettings{path: settingsPath(), connections: map[string]string{}}
 	if u.path == "" {
@@ -66,6 +66,7 @@ func readSettings() (u userSettings, err error) {
 				return u, fmt.Errorf("%s:%d: there are two connections of the name %q", u.path, line, words[1])
 			}
 			u.connections[words[1]] = words[2]
+			// redis://user:password@host: what stands before the @ has a password after its colon.
 			_, server, isURL := strings.Cut(words[2], "://")
 			user, _, hasUser := strings.Cut(server, "@")
 			secrets = secrets || isURL && hasUser && strings.Contains(user, ":")
@@ -81,8 +82,8 @@ func readSettings() (u userSettings, err error) {
 	return u, err
 }
 
-// onlyForOwner refuses a file that others may read, where the system says so. It is asked only for a file with a password
-// in a URL, as ssh does for keys.
+// onlyForOwner refuses a file that others may read, where the system says so. It is asked only for a file with a
+// password in a URL, as ssh does for keys.
 func onlyForOwner(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
@@ -91,8 +92,8 @@ func onlyForOwner(path string) error {
 	return fmt.Errorf("%s has a password and may be read by others: chmod 600 %s", path, path)
 }
 
-// connectionNamed returns the URL or the directory that the file of settings gives a name. An unknown name is an error of
-// usage that lists the others.
+// connectionNamed returns the URL or the directory that the file of settings gives a name. An unknown name is an error
+// of usage that lists the others.
 func connectionNamed(name string) (string, error) {
 	u, err := readSettings()
 	if err != nil {
@@ -113,7 +114,7 @@ func connectionNamed(name string) (string, error) {
 }
 
 // begin gives an interactive shell its preferences. A file that cannot be read is a complaint: the shell may be what
-// mends it.
+// mends it. Scripts do not get here, so what a person likes to see cannot change what a program reads.
 func (s *session) begin() {
 	u, err := readSettings()
 	if err != nil {

@@ -19,4 +19,28 @@
 //
 // Data goes to the standard output, errors go to the standard error in one
 // line that starts with "stave: ".
+//
+// # How a command is made
+//
+// NAME.go has a function nameCommand, which describes the options, and runName,
+// which does the work; help/NAME.txt has the help. runName goes through the same
+// steps nearly everywhere:
+//
+//	options     all are judged, with usagef, before anything is opened
+//	context     terminal.Streams.Interruptible: the first Ctrl-C ends it
+//	store       openExisting, or openOrMake for those that may make one;
+//	            closed by a deferred closeInto, whose error counts
+//	work        one call of a package below, with a progress bar around it
+//	interrupt   asked for before any other error, which most often comes of it
+//	result      report, or a picture; then the status
+//
+// Commands that send commands to a store (shell, exec, cli, top) have a session
+// (session.go) on a backend (backend.go): a store of this process or a server.
+//
+// # The packages in internal
+//
+// They do the work that needs no options: terminal (streams, bars, forms of
+// replies), humanize (figures for people), remote (connections), execute (one
+// command and its errors), history, fileimport, transfer (to and from a running
+// Redis), inspect, benchmark.
 package cli

@@ -23,7 +23,8 @@ import (
 // and what a sync costs, the clock, and what an earlier accident has left behind. Each line ends with what to do next.
 // What differs by system is in doctor_unix.go and doctor_other.go.
 
-// doctorCommand describes stave doctor.
+// doctorCommand describes stave doctor. It is to be run as the user of the server, or limits and permissions are those
+// of somebody else.
 func doctorCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
@@ -42,7 +43,8 @@ type diagnosis struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// The states of a diagnosis.
+// The states of a diagnosis. A failure is what a server cannot work with, or must not; a warning is what will be
+// regretted.
 const (
 	stateOK      = "ok"
 	stateWarning = "warning"
@@ -50,17 +52,18 @@ const (
 )
 
 // runDoctor examines and prints. A directory that is not there yet is examined by its parent. It writes nothing but one
-// hidden file for the time of the measurement, and takes no lock, so it may run alongside a server. A failure, and not a
-// warning, makes the status 1: a script can run it before a server is started.
+// hidden file for the time of the measurement, and takes no lock, so it may run alongside a server. A failure, and not
+// a warning, makes the status 1: a script can run it before a server is started.
 func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
-	at := absolute(dir)
+	at := absolute(dir) // the directory that is examined: dir, or the nearest one above it
 	found := []diagnosis{}
 	if info, err := os.Stat(at); err != nil || !info.IsDir() {
 		if err == nil {
 			return openError(dir, errors.New("not a directory"))
 		}
+		// The root is its own parent, and is there.
 		for at != filepath.Dir(at) {
 			if at = filepath.Dir(at); isDir(at) {
 				break
@@ -78,6 +81,7 @@ func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 		t.Complain(errors.New("interrupted"))
 		return ctx.Err()
 	}
+	// JSON has all that is found, also what is fine, and the states of the lines as words.
 	var err error
 	if asJSON {
 		err = json.NewEncoder(t.Out).Encode(struct {
@@ -99,8 +103,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal. The state
-// is a word, and the colour only repeats it.
+// printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal. The
+// state is a word, and the colour only repeats it.
 func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
 	colors := map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
 	for _, d := range found {
@@ -115,8 +119,8 @@ func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
 	return nil
 }
 
-// examineSync measures what a sync of a small write takes: 50 times, or for two seconds on a disk that is slow. A sync that
-// has begun is waited for, whatever ctx says.
+// examineSync measures what a sync of a small write takes: 50 times, or for two seconds on a disk that is slow. A sync
+// that has begun is waited for, whatever ctx says.
 func examineSync(ctx context.Context, dir string) diagnosis {
 	times, err := syncTimes(ctx, dir, 50, 2*time.Second)
 	if err != nil || len(times) == 0 {
@@ -128,8 +132,8 @@ func examineSync(ctx context.Context, dir string) diagnosis {
 }
 
 // judgeSync says what to think of syncs. One that takes next to nothing does not reach a disk, or the disk has a
-// protected cache. The bounds: a flush of a usual disk takes more than 20 us; half a second is what a client of a server
-// with appendfsync always would notice; more than 20 ms is a disk that turns, or is busy.
+// protected cache. The bounds: a flush of a usual disk takes more than 20 us; half a second is what a client of a
+// server with appendfsync always would notice; more than 20 ms is a disk that turns, or is busy.
 func judgeSync(median, worst time.Duration, n int) diagnosis {
 	d := diagnosis{Name: "sync", State: stateOK, Found: fmt.Sprintf("4 KiB take %s in the median of %d, %s at worst", humanize.Latency(median), n, humanize.Latency(worst))}
 	switch {
@@ -143,8 +147,8 @@ func judgeSync(median, worst time.Duration, n int) diagnosis {
 	return d
 }
 
-// syncTimes writes and syncs a file some times, at most for a while, and removes it. Each write makes the file longer, as
-// appends to a log do, so that what is measured has the file system's own bookkeeping in it.
+// syncTimes writes and syncs a file some times, at most for a while, and removes it. Each write makes the file longer,
+// as appends to a log do, so that what is measured has the file system's own bookkeeping in it.
 func syncTimes(ctx context.Context, dir string, n int, most time.Duration) (times []time.Duration, err error) {
 	f, err := os.CreateTemp(dir, ".stave-doctor-*")
 	if err != nil {
@@ -175,13 +179,14 @@ func examineClock(now time.Time) diagnosis {
 	return d
 }
 
-// examineStore looks at what is in the directory, and opens the store for reading if there is one. Remains of accidents are
-// found by their names, since a store that cannot be opened has some as well.
+// examineStore looks at what is in the directory, and opens the store for reading if there is one. Remains of accidents
+// are found by their names, since a store that cannot be opened has some as well.
 func examineStore(ctx context.Context, dir string) []diagnosis {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return []diagnosis{{"store", stateFailure, err.Error(), "run it as the user of the server"}}
 	}
+	// .torn-* are what recoveries have kept of logs that they truncated, *.partial what repair and backup make first.
 	var found []diagnosis
 	var torn, partial []string
 	manifest := false
@@ -206,9 +211,9 @@ func examineStore(ctx context.Context, dir string) []diagnosis {
 	return append(found, examineOpen(ctx, dir)...)
 }
 
-// examineOpen opens the store for reading, which ends when ctx does. It takes as long as an opening does, for large stores
-// seconds, and verifies no more than that: stave check reads every record. The plan is that of a merge with the default
-// policy; a server may have been given another one.
+// examineOpen opens the store for reading, which ends when ctx does. It takes as long as an opening does, for large
+// stores seconds, and verifies no more than that: stave check reads every record. The plan is that of a merge with the
+// default policy; a server may have been given another one.
 func examineOpen(ctx context.Context, dir string) []diagnosis {
 	store, err := db.Open(dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{Until: ctx}))
 	switch {
@@ -217,6 +222,7 @@ func examineOpen(ctx context.Context, dir string) []diagnosis {
 	case err != nil:
 		return []diagnosis{{"store", stateFailure, err.Error(), "see stave help check"}}
 	}
+	// All that is asked of the store is in memory by now, so it can be closed before the lines are made.
 	st, recovery := store.Stats(), store.Log().Recovery()
 	plan := store.Merger().Plan(false)
 	err = store.Close()
@@ -237,8 +243,8 @@ func examineOpen(ctx context.Context, dir string) []diagnosis {
 	return found
 }
 
-// judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any. All are bytes;
-// free is what an ordinary user may fill, store what the files of the directory have, 0 without one.
+// judgeRoom says whether the free space is enough for a merge, which writes a segment before it removes any. All are
+// bytes; free is what an ordinary user may fill, store what the files of the directory have, 0 without one.
 func judgeRoom(free, total, store, segment int64) diagnosis {
 	d := diagnosis{Name: "room", State: stateOK, Found: fmt.Sprintf("%s free of %s", humanize.Size(free), humanize.Size(total))}
 	switch {
@@ -252,8 +258,8 @@ func judgeRoom(free, total, store, segment int64) diagnosis {
 	return d
 }
 
-// judgeFiles says whether so many open files are enough: a connection takes one, and a segment one or two. A server with
-// too few does not fail: it lowers maxclients to what there is.
+// judgeFiles says whether so many open files are enough: a connection takes one, and a segment one or two. A server
+// with too few does not fail: it lowers maxclients to what there is.
 func judgeFiles(limit uint64) diagnosis {
 	d := diagnosis{Name: "descriptors", State: stateOK, Found: fmt.Sprintf("%d open files allowed", limit)}
 	if limit < 4096 {
@@ -262,8 +268,8 @@ func judgeFiles(limit uint64) diagnosis {
 	return d
 }
 
-// judgeFileSystem says what to think of a file system by its name, as fileSystemName has it. One that is not known is not
-// warned of.
+// judgeFileSystem says what to think of a file system by its name, as fileSystemName has it. One that is not known is
+// not warned of.
 func judgeFileSystem(name string) diagnosis {
 	d := diagnosis{Name: "file system", State: stateOK, Found: name}
 	switch name {
@@ -275,8 +281,8 @@ func judgeFileSystem(name string) diagnosis {
 	return d
 }
 
-// bytesIn is how many bytes the files in a directory have, by their lengths: a reserve or zeros at the end of a log count.
-// What cannot be read counts as nothing.
+// bytesIn is how many bytes the files in a directory have, by their lengths: a reserve or zeros at the end of a log
+// count. What cannot be read counts as nothing.
 func bytesIn(dir string) (n int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystemName names the usual ones, by the numbers of statfs(2). ZFS is not in the kernel's list, so its number is here.
-// ext2 and ext3 have ext4's.
+// fileSystemName names the usual ones, by the numbers of statfs(2). ZFS is not in the kernel's list, so its number is
+// here. ext2 and ext3 have ext4's.
 func fileSystemName(st *unix.Statfs_t) string {
 	names := map[int64]string{
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs",

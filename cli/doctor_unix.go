@@ -10,8 +10,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 )
 
-// examineLimits looks at the limits of a process as it would be started from here; a server that systemd starts has those
-// of its unit. A limit of file sizes would refuse writes before a segment is full.
+// examineLimits looks at the limits of a process as it would be started from here; a server that systemd starts has
+// those of its unit. A limit of file sizes would refuse writes before a segment is full.
 func examineLimits() []diagnosis {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -25,8 +25,8 @@ func examineLimits() []diagnosis {
 	return found
 }
 
-// examineDisk looks at the file system of a directory. Bavail leaves out the blocks that only root may fill. A file system
-// without a fixed number of inodes, such as btrfs, says 0 of them.
+// examineDisk looks at the file system of a directory. Bavail leaves out the blocks that only root may fill. A file
+// system without a fixed number of inodes, such as btrfs, says 0 of them.
 func examineDisk(dir string) []diagnosis {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -25,11 +25,12 @@ import (
 )
 
 // The records of one file, for who wants to see what is really there. The store is not opened: the file may be the only
-// one that is left. Package bitcask/dump reads segments, hints, the INDEX and the manifest; the TTL file is package ttl's
-// and so it is read here. Damage is a line like the others and the walk goes on after it where it can; the status says in
-// the end that there was some.
+// one that is left. Package bitcask/dump reads segments, hints, the INDEX and the manifest; the TTL file is package
+// ttl's and so it is read here. Damage is a line like the others and the walk goes on after it where it can; the status
+// says in the end that there was some.
 
-// dumpCommand describes stave dump.
+// dumpCommand describes stave dump. The argument is a file and not a store. Its status is 4 if there was damage in it,
+// 3 if it could not be read or is of a newer version.
 func dumpCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "dump",
@@ -49,9 +50,9 @@ func dumpCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A dumpLine is a line of --json. Key, Element and Value are nil where the item has none, which is not the same as empty:
-// an empty value is "". Offset and Bytes are of the file; Length is that of the whole value, of which Value may be the
-// beginning.
+// A dumpLine is a line of --json. Key, Element and Value are nil where the item has none, which is not the same as
+// empty: an empty value is "". Offset and Bytes are of the file; Length is that of the whole value, of which Value may
+// be the beginning.
 type dumpLine struct {
 	Offset   int64   `json:"offset"`
 	Bytes    int64   `json:"bytes"`
@@ -72,6 +73,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
 	out := bufio.NewWriterSize(t.Out, 64<<10)
+	// Damage is noted as it is shown, for it is no error of the walk.
 	damaged := false
 	show := func(i dump.Item) error {
 		damaged = damaged || i.What == dump.Damage
@@ -81,6 +83,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 		_, err := fmt.Fprintln(out, dumpText(i, values))
 		return err
 	}
+	// The TTL file is package ttl's, which bitcask/dump must not import.
 	walk := dump.File
 	if filepath.Base(file) == ttl.FileName {
 		walk = dumpTTL
@@ -89,6 +92,7 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	if flushed := out.Flush(); err == nil && flushed != nil {
 		return failed(exitCommand, flushed)
 	}
+	// The error of a file that cannot be opened names it already: the name is said once.
 	path, isPath := errors.AsType[*fs.PathError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -104,9 +108,9 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	return nil
 }
 
-// dumpText is the line of an item: offset, length, kind, and then only what the item has. Names and values are quoted as in
-// the shell, and the whole line is made safe for a terminal, for texts may quote bytes of a damaged file. values is how
-// many bytes of a value are shown.
+// dumpText is the line of an item: offset, length, kind, and then only what the item has. Names and values are quoted
+// as in the shell, and the whole line is made safe for a terminal, for texts may quote bytes of a damaged file. values
+// is how many bytes of a value are shown.
 func dumpText(i dump.Item, values int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10d %8d  %-9s", i.Offset, i.Bytes, i.What)
@@ -117,6 +121,7 @@ func dumpText(i dump.Item, values int) string {
 		fmt.Fprintf(&b, " space %d", i.Space)
 	}
 	if i.Key != nil {
+		// The type is left out where it says nothing, or no more than the kind.
 		if i.Type != "none" && i.Type != i.What {
 			b.WriteString(" " + i.Type)
 		}
@@ -137,9 +142,10 @@ func dumpText(i dump.Item, values int) string {
 	return string(terminal.Safe([]byte(b.String())))
 }
 
-// dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot be
-// told from a text that looks so. A value may be cut within a character, and is then quoted too.
+// dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot
+// be told from a text that looks so. A value may be cut within a character, and is then quoted too.
 func dumpJSON(i dump.Item, values int) dumpLine {
+	// Bytes are written as they are if JSON can have them, and quoted otherwise.
 	text := func(b []byte) *string {
 		if b == nil {
 			return nil
@@ -177,10 +183,12 @@ func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error
 	if n < len(head) {
 		return show(dump.Item{What: dump.Damage, Bytes: int64(n), Text: fmt.Sprintf("too short for a header: %v", err)})
 	}
+	// The store's id is taken from the file itself, so that the file cannot be foreign here.
 	mark, entries, err := ttl.Read(vfs.OS(), filepath.Dir(file), [16]byte(head[12:]))
 	if corrupt, ok := errors.AsType[*ttl.CorruptError](err); ok {
 		return show(dump.Item{What: dump.Damage, Offset: corrupt.Offset, Bytes: info.Size() - corrupt.Offset, Text: corrupt.Reason})
 	}
+	// An older version is no error: it is made again from the log. A newer one is, as for every other kind of file.
 	if errors.Is(err, ttl.ErrVersion) {
 		v, err := dump.VersionOf(file)
 		text := fmt.Sprintf("TTL of version %d", v.Version)

@@ -20,6 +20,10 @@ import (
 // One command, or the lines of a script. The arguments after the first are the
 // store's and not ours, whatever they look like: "stave exec ZADD board -1 ada"
 // has no option -1.
+//
+// The files exec_* are what exec does in the place of a command: modes has the
+// list of these, pipe sends many commands, scan looks at all keys, latency
+// measures a server. A script is in script.go, for the shell runs one as well.
 
 // execCommand describes stave exec. Its examples are the three ways to give arguments: words, the
 // standard input as the last one, and a script.
@@ -31,7 +35,7 @@ func execCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// execFlags say what is done with a command, or in the place of one.
+// execFlags say what is done with a command, or in the place of one. stave cli has them too.
 func execFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "stdin-arg", Aliases: []string{"x"}, Usage: "read the last argument from the standard input"},
@@ -127,8 +131,8 @@ func runExec(t *terminal.Streams, c *cli.Context) (err error) {
 	return s.runRepeatedly(ctx, args, c.Int("repeat"), time.Duration(c.Float64("interval")*float64(time.Second)))
 }
 
-// runRepeatedly runs one command n times, -1 until it is interrupted, with a pause in between. The first error reply ends
-// it. The output is flushed after each time.
+// runRepeatedly runs one command n times, -1 until it is interrupted, with a pause in between. The first error reply
+// ends it. The output is flushed after each time.
 func (s *session) runRepeatedly(ctx context.Context, args [][]byte, n int, pause time.Duration) error {
 	for {
 		if err := s.runBuffered(ctx, args); err != nil {
@@ -152,6 +156,8 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 	if len(args) == 0 {
 		return false, nil
 	}
+	// A session without a backend is enough for HELP. What a server would run is the server's to know, so a command is
+	// looked up here only for a store.
 	s := &session{Streams: t, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
 	text, done, err := s.help(args)
 	switch {
@@ -165,8 +171,8 @@ func withoutStore(t *terminal.Streams, o storeOptions, args [][]byte) (done bool
 
 // withoutNewStore runs a command that would make a store, in memory: one that is refused, or has nothing to store,
 // makes none. A command that is to store something is not done by that, whatever its reply, nor is one that is to run
-// several times and was not refused. done means that all there is to do has been done, and err is the command's; otherwise
-// the command is to be run again in a store that is made for it.
+// several times and was not refused. done means that all there is to do has been done, and err is the command's;
+// otherwise the command is to be run again in a store that is made for it.
 func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, args [][]byte, repeat int) (done bool, err error) {
 	if holds, err := holdsStore(o.dir); holds || err != nil {
 		return false, err
@@ -177,6 +183,7 @@ func withoutNewStore(ctx context.Context, t *terminal.Streams, o storeOptions, a
 		return false, err
 	}
 	defer closeInto(&err, s.backend.Close)
+	// A commit, and nothing else, moves the sequence number.
 	store := s.backend.(*embedded).store
 	before := store.Stats().Sequence
 	var out bytes.Buffer

@@ -15,12 +15,13 @@ import (
 // that of the round trip, with the network and this process in it; what the server itself measures is in LATENCY. A
 // server that stands still for longer than the interval is one long sample, and not the many that would have waited.
 
-// pingPause is the time between a reply and the next PING.
+// pingPause is the time between a reply and the next PING, as in redis-cli. It leaves the server idle in between, so
+// what is measured is not the load of the measurement.
 const pingPause = 10 * time.Millisecond
 
-// runLatency prints a line for each interval, -r of them or until it is interrupted. An interval is a second, or what -i
-// says, and has one sample at least. The 99th percentile of n samples is the one at 0.99 (n-1), rounded down, in their
-// order: with few samples it is not the largest.
+// runLatency prints a line for each interval, -r of them or until it is interrupted. An interval is a second, or what
+// -i says, and has one sample at least. The 99th percentile of n samples is the one at 0.99 (n-1), rounded down, in
+// their order: with few samples it is not the largest.
 func runLatency(ctx context.Context, s *session, c *cli.Context) error {
 	interval := time.Second
 	if c.IsSet("interval") {
@@ -47,7 +48,8 @@ func runLatency(ctx context.Context, s *session, c *cli.Context) error {
 	return nil
 }
 
-// pings measures until the interval is over; once at least.
+// pings measures until the interval is over; once at least. The pause comes after the reply and not at a fixed rate, so
+// a server that is slow is asked less often, and a fast one about a hundred times a second.
 func (s *session) pings(ctx context.Context, interval time.Duration) (took []time.Duration, err error) {
 	for began := time.Now(); len(took) == 0 || time.Since(began) < interval; {
 		sent := time.Now()

@@ -13,10 +13,12 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// What exec does in place of one command: the modes of redis-cli, under their names there. A name of redis-cli's that there
-// is no mode for is known too, as an option that is not in the help: whoever tries it is told what there is instead.
+// What exec does in place of one command: the modes of redis-cli, under their names there. A name of redis-cli's that
+// there is no mode for is known too, as an option that is not in the help: whoever tries it is told what there is
+// instead.
 
-// An execMode is such a mode.
+// An execMode is such a mode. run gets the options of the command line; the session is opened and closed around it. A
+// mode that has no run is one that there is not.
 type execMode struct {
 	name, usage string
 	run         func(ctx context.Context, s *session, c *cli.Context) error
@@ -38,7 +40,8 @@ var execModes = []execMode{
 	{name: "stat", instead: "stave top shows a running server once a second, and stave stats --watch a directory"},
 }
 
-// modeFlags are the options of the modes.
+// modeFlags are the options of the modes, one for each row of execModes, and those that choose among keys. A mode that
+// there is not has a hidden one.
 func modeFlags() (flags []cli.Flag) {
 	for _, m := range execModes {
 		flags = append(flags, &cli.BoolFlag{Name: m.name, Usage: m.usage, Hidden: m.run == nil})
@@ -48,8 +51,8 @@ func modeFlags() (flags []cli.Flag) {
 		&cli.StringFlag{Name: "type", Usage: "with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream"})
 }
 
-// chosenMode is the mode that the options ask for, nil for a command or a script. Options that the mode does not use are
-// errors, here and not where they would be ignored.
+// chosenMode is the mode that the options ask for, nil for a command or a script. Options that the mode does not use
+// are errors, here and not where they would be ignored.
 func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 	for i := range execModes {
 		m := &execModes[i]
@@ -63,6 +66,7 @@ func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 			chosen = m
 		}
 	}
+	// What is left are the modes that look at all keys.
 	scans := chosen != nil && chosen.name != "pipe" && chosen.name != "latency"
 	switch {
 	case !scans && (c.IsSet("pattern") || c.IsSet("type")):
@@ -105,9 +109,9 @@ func runMode(t *terminal.Streams, c *cli.Context, m *execMode, o storeOptions) (
 }
 
 // many runs commands that have one reply each: on a server all at once, which saves waiting for each reply; in a store
-// one after another, until reply returns false. What reply returns is ignored for a server, which has all commands by then
-// and executes them: replies that come after a false must be taken, too. After a failure in the middle no further reply
-// can be assigned to a command, so the connection is closed.
+// one after another, until reply returns false. What reply returns is ignored for a server, which has all commands by
+// then and executes them: replies that come after a false must be taken, too. After a failure in the middle no further
+// reply can be assigned to a command, so the connection is closed.
 func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i int, r resp.Reply) bool) error {
 	r, isRemote := s.backend.(*remote.Conn)
 	if !isRemote {
@@ -122,6 +126,7 @@ func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i in
 		}
 		return nil
 	}
+	// The commands are written by another goroutine while replies are read, so args must not change meanwhile.
 	err := r.Pipeline(ctx, len(commands), func(dst []byte, i int) ([]byte, error) {
 		return resp.AppendCommand(dst, commands[i]...), nil
 	}, func(i int, r resp.Reply) error {
@@ -146,8 +151,9 @@ func words(args ...string) [][]byte {
 	return list
 }
 
-// insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag. An
-// argument must be the tag as a whole. As in redis-cli the input is taken as it is, with the line end that echo writes.
+// insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag.
+// An argument must be the tag as a whole. As in redis-cli the input is taken as it is, with the line end that echo
+// writes.
 func insertInput(args [][]byte, tag string, data []byte) ([][]byte, error) {
 	if tag == "" {
 		return append(args, data), nil

@@ -43,6 +43,7 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		n, readErr := input.Read(buf)
 		read += int64(n)
 		parser.Feed(buf[:n])
+		// A last line that lacks its end is one all the same.
 		if ended = readErr != nil; ended && parser.Partial() {
 			parser.Feed([]byte("\n")) // which the last line may lack
 			read++
@@ -60,6 +61,8 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		s.Complain(fmt.Errorf("interrupted; %s run", humanize.Plural(p.replies, "command")))
 		return ctx.Err()
 	}
+	// Nothing of a MULTI without EXEC has happened, and its commands were answered QUEUED: that must not look like
+	// success.
 	if err == nil && p.stop == nil && s.inMulti {
 		p.fail(read, errors.New("the input ends within MULTI, so the commands since then did not run"))
 	}
@@ -72,10 +75,10 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 	return err
 }
 
-// take runs the commands that have arrived. Lines that begin with # are none. read is how many bytes the parser has been
-// given so far: with what it has not parsed yet, that tells where a command begins. A command that is refused here, as a
-// SUBSCRIBE, does not stop those of its batch that came before it. The arguments of a batch point into the parser's
-// buffer, which is not fed before the batch has run.
+// take runs the commands that have arrived. Lines that begin with # are none. read is how many bytes the parser has
+// been given so far: with what it has not parsed yet, that tells where a command begins. A command that is refused
+// here, as a SUBSCRIBE, does not stop those of its batch that came before it. The arguments of a batch point into the
+// parser's buffer, which is not fed before the batch has run.
 func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) error {
 	for p.stop == nil && !p.closed {
 		p.batch, p.at = p.batch[:0], p.at[:0]
@@ -94,6 +97,7 @@ func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) err
 				p.batch, p.at = append(p.batch, slices.Clone(args)), append(p.at, at)
 			}
 		}
+		// What came before a bad command runs first, so that errors are told in the order of the input.
 		if err := p.run(ctx); err != nil {
 			return err
 		}
@@ -108,8 +112,8 @@ func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) err
 	return nil
 }
 
-// run runs the batch, and notes its errors. If the connection is lost the first command without a reply is named: whether
-// it and those after it were executed is not known.
+// run runs the batch, and notes its errors. If the connection is lost the first command without a reply is named:
+// whether it and those after it were executed is not known.
 func (p *pipeRun) run(ctx context.Context) error {
 	answered := 0
 	err := p.many(ctx, p.batch, func(i int, r resp.Reply) bool {
@@ -127,12 +131,12 @@ func (p *pipeRun) run(ctx context.Context) error {
 	return err
 }
 
-// maxComplaints is how many errors are named one by one.
+// maxComplaints is how many errors are named one by one, with --keep-going.
 const maxComplaints = 100
 
-// fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command begins,
-// or where the input has ended. Errors beyond maxComplaints are counted only: a file of a million bad lines would bury the
-// first of them, which is what helps.
+// fail reports an error, which is the last one without keepGoing. at is the byte of the input at which the command
+// begins, or where the input has ended. Errors beyond maxComplaints are counted only: a file of a million bad lines
+// would bury the first of them, which is what helps.
 func (p *pipeRun) fail(at int64, err error) {
 	p.errors++
 	if !p.keepGoing {

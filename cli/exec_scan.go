@@ -18,7 +18,8 @@ import (
 // What looks at all keys of a namespace: --scan, --bigkeys, --memkeys and --keystats. SCAN finds the keys, which works
 // on any server and stops nobody; of a store in a directory, stave inspect tells more.
 
-// scanCount is how many keys a page of a scan has, or about so.
+// scanCount is how many keys a page of a scan has, or about so: COUNT is a hint. A thousand hold up other clients of a
+// Redis for less than a millisecond, and make the round trips few.
 const scanCount = 1000
 
 // eachPage calls visit with the names of the keys that the options ask for, a page at a time. A key may come more than
@@ -50,8 +51,8 @@ func (s *session) eachPage(ctx context.Context, c *cli.Context, visit func(keys 
 	}
 }
 
-// runScan lists names of keys, each as the reply to a command would be printed. They are printed as they are found, in no
-// order, so a scan of any size takes no memory.
+// runScan lists names of keys, each as the reply to a command would be printed. They are printed as they are found, in
+// no order, so a scan of any size takes no memory.
 func runScan(ctx context.Context, s *session, c *cli.Context) error {
 	out := bufio.NewWriterSize(s.Out, 64<<10)
 	err := s.eachPage(ctx, c, func(keys []resp.Reply) error {
@@ -88,13 +89,14 @@ type keysReport struct {
 	largest  []keyReport // the maxLargest keys with the most bytes, if they are wanted
 }
 
-// maxLargest is how many keys --keystats lists.
+// maxLargest is how many keys --keystats lists. The list is sorted at each insertion, so it had better stay short.
 const maxLargest = 10
 
-// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed as
-// a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which a
-// pattern does not reach.
+// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed
+// as a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which
+// a pattern does not reach.
 func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
+	// --keystats is the other two in one, and a list of keys.
 	stats := c.Bool("keystats")
 	report := &keysReport{counted: stats || c.Bool("bigkeys"), measured: stats || c.Bool("memkeys"), types: map[string]*typeReport{}}
 	size, err := s.query(ctx, "DBSIZE")
@@ -112,6 +114,7 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Rows of figures are read as a table, whatever form replies have by default.
 	if s.printer.Format == terminal.Typed || s.printer.Format == terminal.Raw {
 		s.printer.Format = terminal.Table
 	}
@@ -125,9 +128,10 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	return err
 }
 
-// reportPage asks for the types of keys, and then for how long or large they are: two round trips a page. A key that has
-// gone, or become another type, meanwhile is left out. Strings and streams may be empty, and count; of other types an
-// empty one does not exist. The first other error ends the report: a server that refuses MEMORY refuses it for every key.
+// reportPage asks for the types of keys, and then for how long or large they are: two round trips a page. A key that
+// has gone, or become another type, meanwhile is left out. Strings and streams may be empty, and count; of other types
+// an empty one does not exist. The first other error ends the report: a server that refuses MEMORY refuses it for every
+// key.
 func (s *session) reportPage(ctx context.Context, report *keysReport, keys []resp.Reply) error {
 	found := make([]keyReport, len(keys))
 	commands := make([][][]byte, len(keys))
@@ -141,6 +145,7 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	}); err != nil {
 		return err
 	}
+	// One command may concern two figures of a key, so each has the place that its reply goes to.
 	commands = commands[:0]
 	var into []*int64
 	for i := range found {
@@ -162,6 +167,7 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	}); err != nil {
 		return err
 	}
+	// A key without any figure has gone since the scan.
 	for _, f := range found {
 		if f.elements > 0 || f.bytes > 0 || f.typ == "string" || f.typ == "stream" {
 			report.add(f)
@@ -170,11 +176,11 @@ func (s *session) reportPage(ctx context.Context, report *keysReport, keys []res
 	return refused
 }
 
-// wrongType is the error of a command for keys of another type.
+// wrongType is the error of a command for keys of another type, the same text in Redis and here.
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// add counts a key. Of keys that are equally long or large the first by name is shown, so that a report does not depend on
-// the order of the scan.
+// add counts a key. Of keys that are equally long or large the first by name is shown, so that a report does not depend
+// on the order of the scan.
 func (report *keysReport) add(f keyReport) {
 	of := report.types[f.typ]
 	if of == nil {
@@ -188,6 +194,7 @@ func (report *keysReport) add(f keyReport) {
 	if n := cmp.Compare(f.bytes, of.largest.bytes); n > 0 || n == 0 && f.key < of.largest.key {
 		of.largest = f
 	}
+	// The list stays sorted, so a key that it has already is found where it would be put.
 	at, found := slices.BinarySearchFunc(report.largest, f, func(a, b keyReport) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key, b.key))
 	})
@@ -227,7 +234,7 @@ func (report *keysReport) perType() resp.Reply {
 	return rows
 }
 
-// perKey is a row for each of the largest keys.
+// perKey is a row for each of the largest keys, in descending order of their memory.
 func (report *keysReport) perKey() resp.Reply {
 	rows := resp.Reply{Kind: resp.Array}
 	for _, f := range report.largest {
@@ -238,7 +245,8 @@ func (report *keysReport) perKey() resp.Reply {
 	return rows
 }
 
-// member adds a name with its value to a map.
+// member adds a name with its value to a map, which is returned: names and values alternate in Items, as in a reply of
+// RESP3. Where the other form has no maps the printer makes rows of them.
 func member[V string | int64](to resp.Reply, name string, value V) resp.Reply {
 	v := resp.Reply{Kind: resp.BulkString}
 	switch value := any(value).(type) {

@@ -11,7 +11,8 @@ import (
 // Errors carry the exit status on their way up, so that it is decided where it
 // is known what went wrong, and Run only reads it.
 
-// The exit statuses, as documented above.
+// The exit statuses, as the package's comment has them. Scripts depend on them: a status keeps its meaning, and what a
+// new case is most like is the one to use. 130 is what a shell says of a program that SIGINT has ended.
 const (
 	exitOK          = 0
 	exitCommand     = 1
@@ -23,7 +24,8 @@ const (
 )
 
 // An exitError ends the program with a status of its own. A nil err means that
-// everything there is to say has been said.
+// everything there is to say has been said. It wraps the error that it is about,
+// so errors.Is and isDamage look through it.
 type exitError struct {
 	status int
 	err    error
@@ -38,7 +40,8 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed gives err an exit status; nil stays nil. Of two statuses in one error the outer one counts.
+// failed gives err an exit status; nil stays nil. Of two statuses in one error the outer one counts: the function that
+// knows more of what was to be done decides last.
 func failed(status int, err error) error {
 	if err == nil {
 		return nil
@@ -46,8 +49,8 @@ func failed(status int, err error) error {
 	return &exitError{status: status, err: err}
 }
 
-// usagef is an error in how the program was called. It is for what a person can put right without looking at a store, and
-// nothing has been opened or changed when it is returned.
+// usagef is an error in how the program was called. It is for what a person can put right without looking at a store,
+// and nothing has been opened or changed when it is returned.
 func usagef(format string, args ...any) error {
 	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
 }
@@ -58,6 +61,7 @@ func notCanceled(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
+	// Here something in err is a cancellation: either one of a list, or what a chain leads to.
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return notCanceled(errors.Unwrap(err))

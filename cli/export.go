@@ -14,9 +14,11 @@ import (
 )
 
 // An export is that of package jsonl, or of package redisfile; here are its options. The store is opened for reading
-// only, which pins it to one moment, also while a server writes to it.
+// only, which pins it to one moment, also while a server writes to it. With --to it goes to a running Redis instead of
+// the standard output: export_redis.go.
 
-// exportCommand describes stave export.
+// exportCommand describes stave export. Its statuses: 1 if it could not be written, 3 if the store or the Redis could
+// not be had, 5 if something was left out.
 func exportCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "export",
@@ -41,8 +43,8 @@ func exportCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the store
-// is opened, since an option that is ignored would be a surprise found in the file.
+// checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the
+// store is opened, since an option that is ignored would be a surprise found in the file.
 func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	if err := takeDir(c, c.NArg()); err != nil {
 		return err
@@ -67,7 +69,7 @@ func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	return nil
 }
 
-// The formats that are written.
+// The formats that are written: Stave's own lines, which leave nothing out, and Redis's two files.
 const (
 	exportJSON = "jsonl"
 	exportRDB  = "rdb"
@@ -85,6 +87,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// nil means all namespaces, those without keys included: they have nothing to write.
 	var namespaces []int
 	if n := c.Int("db"); n >= 0 {
 		if _, err := store.Use(n); err != nil {
@@ -95,6 +98,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	if c.String("to") != "" {
 		return runRedisExport(ctx, t, c, store, namespaces)
 	}
+	// The three formats differ in nothing but the function that writes them.
 	bar := t.Progress(c.Bool("quiet"), "export", int64(store.Stats().Keys))
 	update := func(bytes, keys int64) { bar.Update(keys, bytes, keys) }
 	o := redisfile.ExportOptions{Version: c.Int("rdb-version"), Namespaces: namespaces, Match: c.String("match"), Sort: c.Bool("sort"), Progress: update}
@@ -110,6 +114,7 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 		r.Broken = lines.Broken
 	}
 	bar.Clear()
+	// A file that ends early looks like a whole one of a smaller store, if it is of lines or commands: so it is said.
 	switch {
 	case ctx.Err() != nil:
 		t.Complain(errors.New("interrupted; what has been written is not the whole store"))
@@ -120,8 +125,8 @@ func runExport(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitPartial, leftOut(r))
 }
 
-// leftOut says what an export has left out, nil if it is complete: the rest has been written, so the status is that of a
-// part and not of a failure.
+// leftOut says what an export has left out, nil if it is complete: the rest has been written, so the status is that of
+// a part and not of a failure.
 func leftOut(r redisfile.ExportResult) error {
 	list := []error{r.Broken}
 	if r.FieldDeadlines > 0 {

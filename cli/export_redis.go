@@ -14,8 +14,8 @@ import (
 )
 
 // A key goes over as RESTORE REPLACE has it, with its deadline, in pipelines; what the Redis has besides stays. So an
-// export that was broken off can be repeated, and one that is repeated after the store has changed leaves keys there that
-// the store no longer has. Package transfer does it.
+// export that was broken off can be repeated, and one that is repeated after the store has changed leaves keys there
+// that the store no longer has. Package transfer does it.
 
 // runRedisExport brings keys to a running Redis: those of the namespaces, or all if there are none. Each goes to the
 // database of its namespace's number, unless the URL names one: then there must be one namespace to bring. Libraries of
@@ -32,6 +32,7 @@ func runRedisExport(ctx context.Context, t *terminal.Streams, c *cli.Context, st
 	bar := t.Progress(c.Bool("quiet"), "export", int64(stats.Keys))
 	o := transfer.ExportOptions{Namespaces: namespaces, Libraries: len(namespaces) == 0 && c.String("match") == "", Database: database}
 	o.Options = transferOptions(t, c, func(keys, bytes int64) { bar.Update(keys, bytes, keys) })
+	// Only namespaces with keys are brought, so that a Redis with fewer databases does not refuse empty ones.
 	if len(namespaces) == 0 {
 		for _, ns := range stats.Namespaces {
 			o.Namespaces = append(o.Namespaces, ns.Namespace)

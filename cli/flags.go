@@ -22,8 +22,8 @@ import (
 // they are the store's, not ours: "stave exec ZADD board -1 ada". A "--" ends the options, as
 // everywhere. Whether an option takes a value is read from the command's own list of options.
 //
-// The result has a "--" between options and arguments, so an argument that begins with a dash stays one. An option that is
-// not known goes to the front alone, for the parser to complain of. args are not changed.
+// The result has a "--" between options and arguments, so an argument that begins with a dash stays one. An option that
+// is not known goes to the front alone, for the parser to complain of. args are not changed.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) < 3 {
 		return args
@@ -32,6 +32,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 	if command == nil || command.Name == "exec" {
 		return args
 	}
+	// args[0] is the program, args[1] the command; options before the command are the library's to parse.
 	var flags, rest []string
 	for i := 2; i < len(args); i++ {
 		arg := args[i]
@@ -63,7 +64,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 }
 
 // takesValue reports whether the option's value is the next argument. "--name=value" is one
-// argument: its name has the value in it, matches nothing, and so takes no second one.
+// argument: its name has the value in it, matches nothing, and so takes no second one. An option
+// that the command does not know takes none either, so what follows it stays an argument.
 func takesValue(command *cli.Command, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range command.Flags {
@@ -75,8 +77,8 @@ func takesValue(command *cli.Command, arg string) bool {
 	return false
 }
 
-// storeOptions say which store to use, and how to print its replies. Either addr or dir is used: a server if addr is set.
-// readOnly and what follows, but for format, come of what the command is about to do.
+// storeOptions say which store to use, and how to print its replies. Either addr or dir is used: a server if addr is
+// set. readOnly and what follows, but for format, come of what the command is about to do.
 type storeOptions struct {
 	dir      string
 	addr     string
@@ -121,7 +123,8 @@ func sessionFlags() []cli.Flag {
 	})
 }
 
-// authFlags say who the client of a server is, and how it verifies the server.
+// authFlags say who the client of a server is, and how it verifies the server. The names are redis-cli's, but for the
+// password, which has no option at all. An encrypted connection always verifies: there is no --insecure.
 func authFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "user", Usage: "authenticate as `NAME`; the password is taken from $STAVE_PASSWORD, or $REDISCLI_AUTH"},
@@ -147,14 +150,15 @@ func dirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, DefaultText: "$STAVE_DIR or " + defaultDir, Usage: "open the store in directory `DIR`"}
 }
 
-// chosenDir is the directory that dirFlag names, or the default. The option wins over the variable; an empty one of either
-// counts as not given.
+// chosenDir is the directory that dirFlag names, or the default. The option wins over the variable; an empty one of
+// either counts as not given.
 func chosenDir(c *cli.Context) string {
 	return cmp.Or(c.String("dir"), os.Getenv("STAVE_DIR"), defaultDir)
 }
 
 // syncFlag is how commands that write say when the disk has to follow. Each command has its own
-// default: what a person types is synced soon, an import once at its end.
+// default: what a person types is synced soon, an import once at its end. Closing the store syncs in
+// every mode.
 func syncFlag(value string) cli.Flag {
 	return &cli.StringFlag{Name: "sync", Value: value, Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"}
 }
@@ -192,14 +196,15 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 // variable wins over redis-cli's.
 func serverPassword() string { return cmp.Or(os.Getenv("STAVE_PASSWORD"), os.Getenv("REDISCLI_AUTH")) }
 
-// takeTarget takes the server that --url, or --host and --port name, or what --connection does. Two of these are an error,
-// and so is one of them with --addr or --dir: which would win could only be guessed. The default of --host, where there is
-// that option, gives way to all of them.
+// takeTarget takes the server that --url, or --host and --port name, or what --connection does. Two of these are an
+// error, and so is one of them with --addr or --dir: which would win could only be guessed. The default of --host,
+// where there is that option, gives way to all of them.
 func (o *storeOptions) takeTarget(c *cli.Context) error {
 	if socket := c.String("socket"); socket != "" {
 		o.addr = absolute(socket)
 	}
 	target, name, host := c.String("url"), c.String("connection"), c.IsSet("host") || c.IsSet("port")
+	// --dir counts only with --connection here: with a server it has an error of its own.
 	named := 0
 	for _, is := range []bool{o.addr != "", target != "", name != "", host, name != "" && c.IsSet("dir")} {
 		if is {
@@ -241,8 +246,8 @@ func (o *storeOptions) takeURL(c *cli.Context, target string) error {
 	return nil
 }
 
-// chosenFormat is the form of replies that the options name, or the one that suits the output: typed on a terminal and raw
-// elsewhere, as redis-cli has it.
+// chosenFormat is the form of replies that the options name, or the one that suits the output: typed on a terminal and
+// raw elsewhere, as redis-cli has it.
 func chosenFormat(t *terminal.Streams, c *cli.Context) (terminal.Format, error) {
 	f, chosen := terminal.DefaultFormat(t), 0
 	if name := c.String("output"); name != "" {
@@ -252,6 +257,7 @@ func chosenFormat(t *terminal.Streams, c *cli.Context) (terminal.Format, error) 
 		}
 		chosen++
 	}
+	// The short options are redis-cli's. Their order does not matter, for two of them are an error.
 	for name, named := range map[string]terminal.Format{"raw": terminal.Raw, "no-raw": terminal.Typed, "json": terminal.JSON, "csv": terminal.CSV} {
 		if c.Bool(name) {
 			chosen++
@@ -280,8 +286,8 @@ func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
 	}
 }
 
-// takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error. Afterwards chosenDir
-// has the directory, however it was named.
+// takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error. Afterwards
+// chosenDir has the directory, however it was named.
 func takeDir(c *cli.Context, n int) error {
 	switch {
 	case n > 1:
@@ -296,9 +302,9 @@ func takeDir(c *cli.Context, n int) error {
 	return c.Set("dir", c.Args().First())
 }
 
-// usageError words an error of the command line's parser, which names options with one dash. The texts that it looks for
-// are those of package flag; one that it does not know is passed on as it is. An option is suggested only if it begins
-// with the same letter, for the library always finds one.
+// usageError words an error of the command line's parser, which names options with one dash. The texts that it looks
+// for are those of package flag; one that it does not know is passed on as it is. An option is suggested only if it
+// begins with the same letter, for the library always finds one.
 func usageError(flags []cli.Flag, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {

@@ -26,8 +26,9 @@ func helpText(name string, value any) string {
 	return text.String()
 }
 
-// describe gives a command its help: the first paragraph of its file is the line in the list of commands, the second the
-// forms of the command line, and all the rest the description. A file with fewer is a bug, and panics in every test.
+// describe gives a command its help: the first paragraph of its file is the line in the list of commands, the second
+// the forms of the command line, and all the rest the description. A file with fewer is a bug, and panics in every
+// test.
 func describe(c *cli.Command) {
 	parts := strings.SplitN(strings.TrimRight(helpText(c.Name, nil), "\n"), "\n\n", 3)
 	c.Usage, c.UsageText, c.Description = parts[0], parts[1], parts[2]

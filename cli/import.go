@@ -19,8 +19,8 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// An import of files: package fileimport recognises the format and does it; here are the options, the opening of files and
-// the report. import_redis.go is the import from a running server.
+// An import of files: package fileimport recognises the format and does it; here are the options, the opening of files
+// and the report. import_redis.go is the import from a running server.
 //
 // The store is made if it is not there. Unless --sync says otherwise it is synced once, when it is closed: until then a
 // power cut may take all of the import, which can be repeated.
@@ -39,6 +39,7 @@ func importCommand(t *terminal.Streams) *cli.Command {
 			quietFlag(),
 		),
 		Action: func(c *cli.Context) error {
+			// The forms: --from URL [DIR], FILE, and DIR FILE.
 			switch {
 			case c.String("from") != "" && c.NArg() <= 1:
 				if err := takeDir(c, c.NArg()); err != nil {
@@ -59,7 +60,8 @@ func importCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// csvFlags say how a table becomes keys.
+// csvFlags say how a table becomes keys. --key-template alone makes a file a table; the others are about one that is.
+// The option --type is shared with --from, where it is the type of keys.
 func csvFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "key-template", Usage: "the file is CSV with a header: a row's key is `TEMPLATE`, such as user:{id}, with its cells in the place of {column}"},
@@ -71,8 +73,8 @@ func csvFlags() []cli.Flag {
 }
 
 // runImport imports one file. The file is opened, and its format recognised, before the store is, so that a misspelt
-// name makes no store. The store is closed before the result is reported: what does not get to the disk was not imported.
-// The time that is reported has the closing in it.
+// name makes no store. The store is closed before the result is reported: what does not get to the disk was not
+// imported. The time that is reported has the closing in it.
 func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -89,6 +91,7 @@ func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error
 	if err != nil {
 		return err
 	}
+	// A manifest has a bar for each of its files, a table reads its header before, anything else is one file.
 	started := time.Now()
 	var result fileimport.Result
 	switch {
@@ -111,8 +114,8 @@ func runImport(t *terminal.Streams, c *cli.Context, dir, name string) (err error
 	return reportImport(t, c, in.Name, result)
 }
 
-// importError gives an error of an import its status. That an option does not fit the file, such as a column that there is
-// not, is found out by package fileimport, and is an error of usage all the same.
+// importError gives an error of an import its status. That an option does not fit the file, such as a column that there
+// is not, is found out by package fileimport, and is an error of usage all the same.
 func importError(err error) error {
 	if e, ok := errors.AsType[*fileimport.OptionError](err); ok {
 		return usagef("--%s: %w", e.Option, e.Err)
@@ -146,8 +149,8 @@ func tableOf(c *cli.Context, in *input) (*fileimport.Table, error) {
 	return table, importError(err)
 }
 
-// importOptions are those of one file, with its bar, which counts the bytes of the file; size is 0 where there is no end to
-// be known, as of a pipe.
+// importOptions are those of one file, with its bar, which counts the bytes of the file; size is 0 where there is no
+// end to be known, as of a pipe.
 func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.Options, *terminal.Progress) {
 	bar := t.Progress(c.Bool("quiet"), "import", size)
 	return fileimport.Options{
@@ -157,20 +160,22 @@ func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.
 }
 
 // An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import
-// ends early.
+// ends early. The goroutine of a reader that waits for a terminal stays until the process ends, for such a read cannot
+// be broken off.
 type input struct {
 	*fileimport.Source
 	size    int64 // in bytes; 0: unknown
 	closing func()
 }
 
-// openInput opens a file, or the standard input for "-", and recognises its format, which reads its beginning. The caller
-// must call closing. A read that waits, as of a pipe or a terminal, ends when ctx does.
+// openInput opens a file, or the standard input for "-", and recognises its format, which reads its beginning. The
+// caller must call closing. A read that waits, as of a pipe or a terminal, ends when ctx does.
 func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, error) {
 	file, size, err := terminal.OpenInput(t, name)
 	if err != nil {
 		return nil, failed(exitCommand, err)
 	}
+	// The reader has a goroutine, which ends with this context: a read of a pipe cannot be interrupted otherwise.
 	reading, done := context.WithCancel(ctx)
 	in := &input{size: size, closing: func() {
 		done()
@@ -183,8 +188,8 @@ func openInput(ctx context.Context, t *terminal.Streams, name string) (*input, e
 	return in, nil
 }
 
-// importParts imports the files that a manifest lists, in the order in which Redis would load them. The first that fails
-// ends it; the sum is of what was imported until then.
+// importParts imports the files that a manifest lists, in the order in which Redis would load them. The first that
+// fails ends it; the sum is of what was imported until then.
 func importParts(ctx context.Context, t *terminal.Streams, c *cli.Context, store *db.Store, manifest *input) (sum fileimport.Result, err error) {
 	names, err := manifest.Parts()
 	for _, name := range names {
@@ -224,7 +229,8 @@ func manifestIn(path string) string {
 	return path
 }
 
-// librariesText is what a sentence that counts keys goes on with.
+// librariesText is what a sentence that counts keys goes on with; nothing without libraries, which most stores have
+// none of.
 func librariesText(n int64) string {
 	switch n {
 	case 0:
@@ -235,8 +241,8 @@ func librariesText(n int64) string {
 	return ", " + humanize.Count(n) + " libraries"
 }
 
-// reportImport prints the result, and is an error if something was skipped: the status says so then, and what was skipped
-// has been named on the standard error.
+// reportImport prints the result, and is an error if something was skipped: the status says so then, and what was
+// skipped has been named on the standard error.
 func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport.Result) error {
 	if err := report(t.Out, c.Bool("json"), c.Bool("quiet"), r, importedText(name, r)); err != nil {
 		return err
@@ -247,7 +253,8 @@ func reportImport(t *terminal.Streams, c *cli.Context, name string, r fileimport
 	return nil
 }
 
-// importedText says what an import did. Counts that are zero are left out; JSON has them all.
+// importedText says what an import did. Counts that are zero are left out; JSON has them all. Bytes are those of the
+// file, not of the store.
 func importedText(name string, r fileimport.Result) string {
 	var text strings.Builder
 	text.WriteString("imported " + humanize.Plural(r.Keys, "key"))

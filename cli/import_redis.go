@@ -15,9 +15,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// An import from a running Redis, or any server that knows SCAN and DUMP: package transfer does it, over one connection.
-// The keys are those of no single moment: one that is changed meanwhile has its old or its new value, one that is made
-// meanwhile may be missing. --verify tells what differs in the end.
+// An import from a running Redis, or any server that knows SCAN and DUMP: package transfer does it, over one
+// connection. The keys are those of no single moment: one that is changed meanwhile has its old or its new value, one
+// that is made meanwhile may be missing. --verify tells what differs in the end.
 
 // redisFlags are the options about a running Redis that import has.
 func redisFlags() []cli.Flag {
@@ -30,7 +30,8 @@ func redisFlags() []cli.Flag {
 	}
 }
 
-// checkRedisFlags refuses options that have nothing to do with each other. It is asked with --from and without.
+// checkRedisFlags refuses options that have nothing to do with each other. It is asked with --from and without: an
+// option about a Redis that is given with a file was meant for something.
 func checkRedisFlags(c *cli.Context) error {
 	if c.String("from") == "" {
 		for _, name := range []string{"match", "rate", "state", "verify"} {
@@ -51,7 +52,8 @@ func checkRedisFlags(c *cli.Context) error {
 	return nil
 }
 
-// openRemote connects to the server that a URL names. The database is -1 if it names none.
+// openRemote connects to the server that a URL names. The database is -1 if it names none: then an import takes all of
+// them. A URL that is wrong is an error of usage, a server that does not answer one of opening.
 func openRemote(ctx context.Context, url string) (*remote.Conn, int, error) {
 	conn, database, err := remote.ParseURL(url, serverPassword())
 	if err != nil {
@@ -63,8 +65,9 @@ func openRemote(ctx context.Context, url string) (*remote.Conn, int, error) {
 	return conn, database, nil
 }
 
-// runRedisImport imports from a running Redis, or compares with it. The connection is made before the store, which a wrong
-// address must not make. To compare, the store is opened for reading only, so a server may have it open meanwhile.
+// runRedisImport imports from a running Redis, or compares with it. The connection is made before the store, which a
+// wrong address must not make. To compare, the store is opened for reading only, so a server may have it open
+// meanwhile.
 func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -81,6 +84,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	if c.IsSet("type") {
 		o.Type = c.String("type")
 	}
+	// Import and Verify have one form, so that both read the server in the same way.
 	var store *db.Store
 	run := transfer.Import
 	if c.Bool("verify") {
@@ -94,6 +98,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	}
 	r, err := run(ctx, store, conn, o)
 	bar.Clear()
+	// An interrupt closes the connection, so the transfer ends with an error of that.
 	if ctx.Err() != nil { // what the connection says of it is no news
 		err = ctx.Err()
 		hint := "; with --state FILE the next import would go on from there"
@@ -102,6 +107,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 		}
 		t.Complain(fmt.Errorf("interrupted after %s%s", humanize.Plural(r.Keys, "key"), hint))
 	}
+	// The store is closed before anything is reported: what it could not write was not imported.
 	err = failed(statusOf(err), err)
 	if closeInto(&err, store.Close); err != nil {
 		return err
@@ -119,9 +125,10 @@ func transferOptions(t *terminal.Streams, c *cli.Context, progress func(keys, by
 	return transfer.Options{Match: c.String("match"), Rate: c.Int("rate"), KeepGoing: c.Bool("keep-going"), Warn: t.Complain, Progress: progress}
 }
 
-// reportCompared prints the result of --verify, and is an error if there are differences: status 5, as of an import that is
-// not complete. The keys that differ were named on the standard error. Quiet says nothing if none does.
+// reportCompared prints the result of --verify, and is an error if there are differences: status 5, as of an import
+// that is not complete. The keys that differ were named on the standard error. Quiet says nothing if none does.
 func reportCompared(t *terminal.Streams, c *cli.Context, r transfer.Result, took time.Duration) error {
+	// A map, because the result of an import has members that mean nothing here.
 	figures := map[string]int64{"keys": r.Keys, "different": r.Different}
 	sentence := fmt.Sprintf("compared %s in %s: %d differ", humanize.Plural(r.Keys, "key"), humanize.Duration(took), r.Different)
 	if err := report(t.Out, c.Bool("json"), c.Bool("quiet") && r.Different == 0, figures, sentence); err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// Stats has the figures that cost nothing; inspect looks at every key. Package inspect looks and draws. The store is opened
-// for reading only, as it is at this moment, so a server may write to it meanwhile.
+// Stats has the figures that cost nothing; inspect looks at every key. Package inspect looks and draws. The store is
+// opened for reading only, as it is at this moment, so a server may write to it meanwhile.
 
-// inspectCommand describes stave inspect.
+// inspectCommand describes stave inspect. At most one of --json and --html chooses a form; without them it draws for a
+// terminal, or plainly for a file.
 func inspectCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "inspect",
@@ -40,8 +41,8 @@ func inspectCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// runInspect looks at a store and prints, or writes, what it found. Interrupted, it prints nothing: half of a report would
-// be wrong in every line.
+// runInspect looks at a store and prints, or writes, what it found. Interrupted, it prints nothing: half of a report
+// would be wrong in every line.
 func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -50,6 +51,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// The bar counts keys, of which the store knows how many there are.
 	quiet := c.Bool("quiet")
 	bar := t.Progress(quiet || c.Bool("json"), "inspect", int64(store.Stats().Keys))
 	seen, err := inspect.Look(ctx, store, c.Int("biggest"), func(keys int) { bar.Update(int64(keys), 0, int64(keys)) })
@@ -61,6 +63,7 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	case err != nil:
 		return failed(exitCommand, fmt.Errorf("inspect %s: %w", dir, err))
 	}
+	// JSON is not cut to the screen and has no colours: it is the same wherever it goes.
 	switch file := c.String("html"); {
 	case c.Bool("json"):
 		err = json.NewEncoder(t.Out).Encode(seen)
@@ -74,7 +77,8 @@ func runInspect(t *terminal.Streams, dir string, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// writePage writes the page as a new file: a report never replaces what is there.
+// writePage writes the page as a new file: a report never replaces what is there. It is made in memory first, so a page
+// that cannot be made leaves no file; one that cannot be written whole leaves what there is of it, with the error.
 func writePage(file string, seen *inspect.Report) (err error) {
 	page, err := inspect.Page(seen)
 	if err != nil {

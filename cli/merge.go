@@ -19,7 +19,8 @@ import (
 // without a limit, for a store that is not open; --dry-run explains the choice, with the reason
 // that the policy gives for each segment.
 
-// mergeCommand describes stave merge.
+// mergeCommand describes stave merge. A merge needs the store's lock, so a server must be asked by MERGE instead;
+// --dry-run takes no lock.
 func mergeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "merge",
@@ -40,7 +41,7 @@ func mergeCommand(t *terminal.Streams) *cli.Command {
 }
 
 // A mergePlan is what --dry-run --json prints. Bytes that are read, written and reclaimed are those
-// of the segments taken, as of now.
+// of the segments taken, as of now. All segments are listed, Taken says how many of them are taken.
 type mergePlan struct {
 	Segments []plannedSegment `json:"segments"`
 	Taken    int              `json:"taken"`
@@ -100,7 +101,8 @@ func runMergePlan(t *terminal.Streams, dir string, all, asJSON bool) (err error)
 }
 
 // printMergePlan prints a row a segment, and what all of it would cost and bring. The reasons are
-// the policy's own words, so that the plan cannot disagree with what a merge does.
+// the policy's own words, so that the plan cannot disagree with what a merge does. Sizes are of
+// segments as they are on disk; a merged one is smaller by what is dead.
 func printMergePlan(w io.Writer, plan mergePlan) error {
 	table := terminal.NewTable("segment", "size", "live", "dead", "records", "merge", "why")
 	for _, s := range plan.Segments {
@@ -123,8 +125,8 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 	return err
 }
 
-// allHint says what --all would reclaim when the policy sees nothing to do, in bytes that are dead by now; "" if there are
-// none.
+// allHint says what --all would reclaim when the policy sees nothing to do, in bytes that are dead by now; "" if there
+// are none.
 func allHint(plan mergePlan) string {
 	var dead int64
 	for _, s := range plan.Segments {
@@ -155,6 +157,7 @@ func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err err
 	bar := t.Progress(quiet || asJSON, "merge", before.Reads)
 	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.Update(read, read, -1) }})
 	bar.Clear()
+	// A merge that is broken off leaves a whole store: segments are exchanged one edit of the manifest at a time.
 	if ctx.Err() != nil {
 		t.Complain(errors.New("interrupted; what has been merged by then stays so"))
 		return errors.Join(ctx.Err(), notCanceled(err))

@@ -30,9 +30,9 @@ func placeOutside(out string, dirs ...string) (string, error) {
 	return place, failed(exitCommand, err)
 }
 
-// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists: what is not
-// there yet is compared by its name below the last directory that is. It is a help against slips, not a defence: a link
-// may change after it was asked.
+// inside reports whether a path is a directory, or lies below it. Links are followed as far as the path exists: what is
+// not there yet is compared by its name below the last directory that is. It is a help against slips, not a defence: a
+// link may change after it was asked.
 func inside(path, dir string) bool {
 	real := func(p string) string {
 		p, rest := absolute(p), ""

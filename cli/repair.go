@@ -22,10 +22,11 @@ import (
 // A repair never changes the store that it reads. It makes a new one from what verifies, and lists
 // the losses key by key where the keys are known: a person has to decide whether to accept them.
 
-// maxLosses is how many losses are printed; --json has them all.
+// maxLosses is how many losses are printed; --json has them all. The sentence at the end has their number either way.
 const maxLosses = 1000
 
-// repairCommand describes stave repair.
+// repairCommand describes stave repair. It takes no lock on the damaged store, whose LOCK may be gone or of a process
+// that hangs; that nothing writes to it meanwhile is up to the person. There is no repair in place.
 func repairCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "repair",
@@ -73,6 +74,7 @@ func runRepair(t *terminal.Streams, dir, out string, asJSON, quiet bool) error {
 	bar := t.Progress(asJSON || quiet, "repair", 2*logBytes(dir))
 	result, err := repair.Salvage(ctx, dir, partial, seam.With(&bitcask.Options{}, seam.Options{Read: bar.Add}))
 	bar.Clear()
+	// What the error of a failure says of the files that it leaves depends on how far it got.
 	what := "is incomplete: delete it, and repair again when that is put right"
 	if err == nil {
 		what = "is the whole of the new store, without its name: rename it"
@@ -117,8 +119,8 @@ func maybeNew(dir, partial string) error {
 	return nil
 }
 
-// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails. The
-// directory above is synced last: without that the name might not survive a power cut, though the files would.
+// publish gives a directory that is whole, and on disk, its name. The files stay under the partial name if it fails.
+// The directory above is synced last: without that the name might not survive a power cut, though the files would.
 func publish(partial, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was empty
 		return err

@@ -20,7 +20,8 @@ import (
 // backup stays as it is for the next time. It is never made over a store: the damaged one may be the only one that has
 // what the backup has not.
 
-// restoreCommand describes stave restore.
+// restoreCommand describes stave restore. It has two arguments, and no --dir or default: where a store is made again
+// must be said. Its status is 4 for a backup that is damaged.
 func restoreCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "restore",
@@ -37,8 +38,8 @@ func restoreCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// runRestore checks and copies. Interrupted, it leaves nothing at the new place. "-" and a regular file are archives, all
-// else is a directory, which has the words for what is not there. The count of keys is that of the check.
+// runRestore checks and copies. Interrupted, it leaves nothing at the new place. "-" and a regular file are archives,
+// all else is a directory, which has the words for what is not there. The count of keys is that of the check.
 func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err error) {
 	if out, err = placeOutside(out, from); err != nil {
 		return fmt.Errorf("restore %s: %w", from, err)
@@ -55,6 +56,7 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 		err = r.directory(ctx)
 	}
 	r.bar.Clear()
+	// An interrupt that came when all was done is none.
 	if ctx.Err() != nil && err != nil {
 		t.Complain(errors.New("interrupted; nothing was restored"))
 		return err
@@ -67,7 +69,8 @@ func runRestore(t *terminal.Streams, from, out string, asJSON, quiet bool) (err 
 		result.Linked, humanize.Size(result.BytesLinked), result.Copied, humanize.Size(result.BytesCopied)))
 }
 
-// A restore is one run of the command.
+// A restore is one run of the command. keys and result are set when it has succeeded; of an archive all segments count
+// as copied.
 type restore struct {
 	t         *terminal.Streams
 	from, out string
@@ -76,7 +79,8 @@ type restore struct {
 	result    bitcask.BackupResult
 }
 
-// failed words an error of the restore itself.
+// failed words an error of the restore itself: with the place that was read, for the new one is what the person has
+// just typed. nil stays nil.
 func (r *restore) failed(status int, err error) error {
 	if err == nil {
 		return nil
@@ -84,8 +88,8 @@ func (r *restore) failed(status int, err error) error {
 	return failed(status, fmt.Errorf("restore %s: %w", r.from, err))
 }
 
-// directory restores the backup in a directory. The same opened store is checked and copied, so the copy has the state that
-// was checked.
+// directory restores the backup in a directory. The same opened store is checked and copied, so the copy has the state
+// that was checked.
 func (r *restore) directory(ctx context.Context) (err error) {
 	store, first, findings, err := r.check(ctx, r.from)
 	if store == nil {
@@ -104,8 +108,8 @@ func (r *restore) directory(ctx context.Context) (err error) {
 }
 
 // check opens a copy for reading and checks all of it. The store is to be closed; it is nil if it could not be opened.
-// It is opened without its INDEX, as stave check does: the copy's INDEX is checked against the log. findings is how many
-// there are, of which first is one.
+// It is opened without its INDEX, as stave check does: the copy's INDEX is checked against the log. findings is how
+// many there are, of which first is one.
 func (r *restore) check(ctx context.Context, dir string) (store *db.Store, first bitcask.Finding, findings int, err error) {
 	store, err = openExisting(ctx, r.t, dir, seam.With(&db.Options{ReadOnly: true}, seam.Options{NoIndex: true, Read: r.bar.Add}))
 	if err != nil {

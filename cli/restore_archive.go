@@ -21,13 +21,13 @@ import (
 // of it is intact and on disk. So nothing of a damaged archive is left, and one on the standard input, which cannot be
 // read twice, is read once.
 
-// compressions are the first bytes of archives that must go through another program first. They are recognised so that the
-// error can say by which, with the command line.
+// compressions are the first bytes of archives that must go through another program first. They are recognised so that
+// the error can say by which, with the command line.
 var compressions = []struct{ magic, program string }{{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ", "xz"}}
 
-// archive restores the archive in a file, or on the standard input. Each step leaves the directory with the partial name
-// behind if the process is killed, and only then: any error removes it. The order is that of trust: extract and sync the
-// files, check them as a store, sync their names, rename.
+// archive restores the archive in a file, or on the standard input. Each step leaves the directory with the partial
+// name behind if the process is killed, and only then: any error removes it. The order is that of trust: extract and
+// sync the files, check them as a store, sync their names, rename.
 func (r *restore) archive(ctx context.Context) (err error) {
 	in := r.t.In
 	if r.from != "-" {
@@ -41,6 +41,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 			r.bar.Next("extract", info.Size())
 		}
 	}
+	// Asked before the archive is read, which may be long, and again by Mkdir and the rename.
 	partial := filepath.Clean(r.out) + ".partial"
 	if err := maybeNew(r.out, partial); err != nil {
 		return r.failed(exitCommand, err)
@@ -56,6 +57,7 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	if err := r.extract(ctx, in, partial); err != nil {
 		return err
 	}
+	// What was extracted is judged like any store: an archive of something else has no manifest, for instance.
 	store, first, findings, err := r.check(ctx, partial)
 	switch {
 	case store == nil && isDamage(err):
@@ -70,17 +72,19 @@ func (r *restore) archive(ctx context.Context) (err error) {
 	if err != nil {
 		return r.failed(exitCommand, err)
 	}
+	// The files are synced one by one as they are written; with their names on disk the directory may get its own.
 	if err = vfs.OS().SyncDir(partial); err == nil {
 		err = publish(partial, r.out)
 	}
 	return r.failed(exitCommand, err)
 }
 
-// extract writes the files of an archive to a directory. They are on disk, but for their names. An archive is not trusted:
-// only regular files with a name of one element are taken, so nothing can be written elsewhere, over another file, or
-// through a link; a sparse one could claim to be larger than any disk. The sum of lengths is bounded by what there is to
-// read. An archive that ends early is damage, one that is none at all is an error of opening.
+// extract writes the files of an archive to a directory. They are on disk, but for their names. An archive is not
+// trusted: only regular files with a name of one element are taken, so nothing can be written elsewhere, over another
+// file, or through a link; a sparse one could claim to be larger than any disk. The sum of lengths is bounded by what
+// there is to read. An archive that ends early is damage, one that is none at all is an error of opening.
 func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
+	// The reader's buffer is what lets the beginning be looked at before it is read as tar.
 	buffered := bufio.NewReaderSize(in, 1<<20)
 	for _, c := range compressions {
 		if begin, err := buffered.Peek(len(c.magic)); err == nil && string(begin) == c.magic {
@@ -88,6 +92,7 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 		}
 	}
 	for files, archive := 0, tar.NewReader(buffered); ; files++ {
+		// What an error means depends on whether any file has come: before that it is no archive, later a damaged one.
 		h, err := archive.Next()
 		switch {
 		case err == io.EOF && files > 0:
@@ -103,6 +108,8 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 		if h.Typeflag == tar.TypeDir && name == "." { // by tar itself, of a directory
 			continue
 		}
+		// A sparse file is one of several forms of tar's, by a header of its own; package tar reads its zeros from
+		// nowhere.
 		sparse := slices.ContainsFunc(slices.Collect(maps.Keys(h.PAXRecords)), func(k string) bool { return strings.HasPrefix(k, "GNU.sparse") })
 		if h.Typeflag != tar.TypeReg || sparse || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\:`) {
 			return r.failed(exitOpen, fmt.Errorf("%.80q is no file of a backup", h.Name))
@@ -118,8 +125,8 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 	}
 }
 
-// extractFile writes one file, which must not be there yet, and syncs it. An interrupt is noticed after each megabyte. The
-// status tells a damaged archive from a disk that cannot be written.
+// extractFile writes one file, which must not be there yet, and syncs it. An interrupt is noticed after each megabyte.
+// The status tells a damaged archive from a disk that cannot be written.
 func (r *restore) extractFile(ctx context.Context, from io.Reader, name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

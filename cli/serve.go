@@ -21,7 +21,9 @@ import (
 )
 
 // The server's process: its options, its one line on the standard output once clients can connect
-// (which a supervisor or a test waits for), and its end. Package server does the rest.
+// (which a supervisor or a test waits for), and its end. Package server does the rest. The files
+// serve_* have what surrounds it: settings and the log, sockets, what is told to systemd, memory that
+// is given back.
 
 // serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of
 // a process.
@@ -67,9 +69,9 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // disk. The ready line is printed after the socket is open, and before the first client is served.
 // The end by a signal is success, whatever error the closed socket gives.
 //
-// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got wrong
-// is told before anything is opened, and a client never gets a connection that no store is behind. The log is closed after
-// the store, which may have something to say when it ends.
+// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got
+// wrong is told before anything is opened, and a client never gets a connection that no store is behind. The log is
+// closed after the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {
@@ -112,10 +114,12 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	if err != nil {
 		return failed(exitOpen, err)
 	}
+	// From here on every way out closes the sockets, until serveAll has them: those who serve a socket close it.
 	web, err := listenHTTP(ctx, config)
 	if err != nil {
 		return failed(exitOpen, sockets.close(err, nil))
 	}
+	// An error in the settings that New alone can find, such as in a file of users, closes all again.
 	v, err := server.New(store, options)
 	if err == nil && l.tcp.Secure != nil {
 		v.OnReload(l.tcp.Secure.Reload)
@@ -138,8 +142,8 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must be
-// there already: its writer makes it.
+// openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must
+// be there already: its writer makes it.
 func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Options, follow bool) (store *db.Store, durability string, err error) {
 	if follow {
 		o.ReadOnly, o.Follow = true, true
@@ -174,6 +178,7 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	work.Go(func() { tellSupervisor(ctx, logger) })
 	work.Go(func() { reloadOnHangup(ctx, v, logger) })
 	work.Go(func() { releaseMemory(ctx, releaseEvery) })
+	// Each that serves reports once, and the channel has room for all, so none of them waits for a reader.
 	ended := make(chan error, len(sockets.unix)+2)
 	waiting := len(sockets.unix) + 1
 	if web != nil {
@@ -184,6 +189,7 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	for _, ln := range sockets.unix {
 		work.Go(func() { ended <- v.Serve(ctx, ln) })
 	}
+	// The first that ends, for whatever reason, ends the others: half a server would look like a whole one.
 	var err error
 	for range waiting {
 		err = errors.Join(err, <-ended)
@@ -203,8 +209,8 @@ func certificates(config *server.Config) (files []string) {
 	return files
 }
 
-// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server. Signals that come
-// while one reload runs are one more reload. On systems without SIGHUP it waits for nothing.
+// reloadOnHangup reloads the settings at each SIGHUP. A terminal that is closed does not end the server. Signals that
+// come while one reload runs are one more reload. On systems without SIGHUP it waits for nothing.
 func reloadOnHangup(ctx context.Context, v *server.Server, logger *slog.Logger) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -14,20 +14,22 @@ import (
 // Where serve listens. Addresses are judged before the store is opened: one that is refused must not look served for a
 // moment.
 
-// listening is what the settings say about it.
+// listening is what the settings say about it. A server has Unix sockets, TCP addresses, or both; the sockets are
+// opened once, the addresses may change while it runs.
 type listening struct {
 	paths []string // of Unix sockets
 	tcp   server.Listen
 }
 
-// sockets are what is open.
+// sockets are what is open. bound is there also without any TCP address, since CONFIG SET port may add one.
 type sockets struct {
 	unix  []net.Listener
 	bound *server.Bound
 }
 
-// readListening reads the settings, and the files of TLS, which must be right from the start: a server that was to encrypt
-// does not begin without. Files of TLS with tls-port 0 are refused, since whoever has set them expects to be encrypted.
+// readListening reads the settings, and the files of TLS, which must be right from the start: a server that was to
+// encrypt does not begin without. Files of TLS with tls-port 0 are refused, since whoever has set them expects to be
+// encrypted.
 func readListening(c *cli.Context, config *server.Config) (l listening, err error) {
 	addr := c.String("addr")
 	if l.paths, err = socketPaths(addr, config); err != nil {
@@ -49,6 +51,7 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 		}
 		return l, nil
 	}
+	// Unset, whether clients need a certificate depends on whether there is one to verify theirs by: see TLSOptions.
 	if config.IsSet("tls-auth-clients") {
 		files.AuthClients = server.ClientCertificates(config.Get("tls-auth-clients"))
 	}
@@ -79,8 +82,8 @@ func (l *listening) readAddress(addr string, config *server.Config) error {
 	return errors.Join(err, config.Set("port", port))
 }
 
-// judge refuses addresses that would leave the data open. That is an error of usage; a host that cannot be looked up is one
-// of opening.
+// judge refuses addresses that would leave the data open. That is an error of usage; a host that cannot be looked up is
+// one of opening.
 func (l *listening) judge(ctx context.Context, o *server.Options) error {
 	err := l.tcp.Check(ctx, o)
 	switch {
@@ -92,7 +95,8 @@ func (l *listening) judge(ctx context.Context, o *server.Options) error {
 	return failed(exitOpen, err)
 }
 
-// openSockets opens the sockets, or none.
+// openSockets opens the sockets, or none: a port that is taken closes what was opened before it. The file of a Unix
+// socket is removed with it.
 func (l *listening) openSockets(ctx context.Context, config *server.Config) (s sockets, err error) {
 	if s.unix, err = listenAll(ctx, l.paths, config); err != nil {
 		return s, err
@@ -103,8 +107,8 @@ func (l *listening) openSockets(ctx context.Context, config *server.Config) (s s
 	return s, nil
 }
 
-// close closes them, and returns err with what that gives. It is for sockets that nobody serves yet; those who serve close
-// their own.
+// close closes them, and returns err with what that gives. It is for sockets that nobody serves yet; those who serve
+// close their own.
 func (s *sockets) close(err error, web net.Listener) error {
 	others := s.unix
 	if web != nil {
@@ -113,8 +117,8 @@ func (s *sockets) close(err error, web net.Listener) error {
 	return errors.Join(closeAll(err, others), s.bound.Close())
 }
 
-// String names their addresses as they are now, with the port that the system has chosen for 0: tests and supervisors read
-// it in the ready line.
+// String names their addresses as they are now, with the port that the system has chosen for 0: tests and supervisors
+// read it in the ready line.
 func (s *sockets) String() string {
 	var names []string
 	for _, ln := range s.unix {

@@ -27,8 +27,8 @@ type heapState struct {
 	allocated uint64 // by the process so far
 }
 
-// readHeap asks the runtime, which takes microseconds and stops nobody. A figure that this runtime does not have is 0; then
-// nothing looks worth releasing.
+// readHeap asks the runtime, which takes microseconds and stops nobody. A figure that this runtime does not have is 0;
+// then nothing looks worth releasing.
 func readHeap() (h heapState) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"},
@@ -43,15 +43,16 @@ func readHeap() (h heapState) {
 }
 
 // isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be
-// given back.
+// given back. Quiet is to have allocated no more than a 32nd of what is live. A heap of less than 64 MiB must have
+// leastReleased to give, so a small server is not collected for a few pages.
 func (h heapState) isWorthReleasing(before heapState) bool {
 	surplus := h.objects - min(h.objects, h.live) + h.free
 	return h.allocated-before.allocated <= h.live/32 && surplus >= max(leastReleased, h.live/8)
 }
 
-// releaseMemory gives memory back when the process has become quiet, until ctx ends. FreeOSMemory collects, which stops the
-// goroutines for well under a millisecond and takes the processor time of a collection: a server that is not quiet never
-// pays it.
+// releaseMemory gives memory back when the process has become quiet, until ctx ends. FreeOSMemory collects, which stops
+// the goroutines for well under a millisecond and takes the processor time of a collection: a server that is not quiet
+// never pays it.
 func releaseMemory(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

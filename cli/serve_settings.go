@@ -21,10 +21,10 @@ import (
 
 // A setting of the server comes from its default, the file, the environment or a flag; the last of these that
 // has it holds. Package server has the table of settings; here is what the process makes of those that
-// concern its start.
+// concern its start. What a setting means while the server runs is in server/config_bindings.go.
 
-// serveSettings gathers them. A warning is a setting that has no effect. All errors are of usage: nothing has been opened
-// but the file of settings and what it includes.
+// serveSettings gathers them. A warning is a setting that has no effect. All errors are of usage: nothing has been
+// opened but the file of settings and what it includes.
 func serveSettings(c *cli.Context) (config *server.Config, warnings []string, err error) {
 	config = server.NewConfig()
 	if path := cmp.Or(c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
@@ -42,8 +42,8 @@ func serveSettings(c *cli.Context) (config *server.Config, warnings []string, er
 	return config, append(warnings, more...), nil
 }
 
-// flagSettings sets what flags say. An empty value is as none, so a flag cannot take a setting of the file away. Flags that
-// have other words than the settings (--sync, --http, --dir) are translated here.
+// flagSettings sets what flags say. An empty value is as none, so a flag cannot take a setting of the file away. Flags
+// that have other words than the settings (--sync, --http, --dir) are translated here.
 func flagSettings(c *cli.Context, config *server.Config) error {
 	set := func(name, value string) error {
 		if value == "" {
@@ -51,6 +51,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 		}
 		return config.Set(name, value)
 	}
+	// --sync has a default for the help alone: only one that was given wins over the file.
 	fsync := ""
 	if c.IsSet("sync") {
 		mode, err := syncMode(c.String("sync"))
@@ -76,10 +77,10 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 	return err
 }
 
-// serveLogger writes what an operator should know, a line each: to the standard error, or to a file that it
-// appends to. closing is to be called at the end. The file is for its owner alone, for addresses and names of clients are
-// in it; it is not opened again when it was renamed, so whoever rotates it must copy and truncate. CONFIG SET loglevel
-// changes the level that is returned.
+// serveLogger writes what an operator should know, a line each: to the standard error, or to a file that it appends to.
+// closing is to be called at the end. The file is for its owner alone, for addresses and names of clients are in it; it
+// is not opened again when it was renamed, so whoever rotates it must copy and truncate. CONFIG SET loglevel changes
+// the level that is returned.
 func serveLogger(t *terminal.Streams, config *server.Config) (logger *slog.Logger, level *slog.LevelVar, closing func() error, err error) {
 	w, closing := t.Err, func() error { return nil }
 	if path := config.Get("logfile"); path != "" {
@@ -99,8 +100,8 @@ func serveLogger(t *terminal.Streams, config *server.Config) (logger *slog.Logge
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), level, closing, nil
 }
 
-// storeOptionsOf are the options of the store that settings give. A merge-bytes-per-second of 0 means no limit in the file,
-// and -1 does in the options, where 0 is the default.
+// storeOptionsOf are the options of the store that settings give. A merge-bytes-per-second of 0 means no limit in the
+// file, and -1 does in the options, where 0 is the default.
 func storeOptionsOf(config *server.Config) (*db.Options, error) {
 	o := &db.Options{}
 	switch config.Get("appendfsync") {
@@ -126,8 +127,8 @@ func storeOptionsOf(config *server.Config) (*db.Options, error) {
 	return o, errors.Join(err, err2, err3)
 }
 
-// socketPaths are the Unix sockets to listen on, by the flag or the settings. --addr replaces all that the settings name,
-// whether it is a path or HOST:PORT. A server without any place to listen is an error of usage.
+// socketPaths are the Unix sockets to listen on, by the flag or the settings. --addr replaces all that the settings
+// name, whether it is a path or HOST:PORT. A server without any place to listen is an error of usage.
 func socketPaths(addr string, config *server.Config) ([]string, error) {
 	if strings.HasPrefix(addr, "/") {
 		return []string{addr}, nil
@@ -144,7 +145,7 @@ func socketPaths(addr string, config *server.Config) ([]string, error) {
 	return nil, nil
 }
 
-// listenAll opens the sockets, or none.
+// listenAll opens the Unix sockets, or none. The setting unixsocketperm is that of all of them.
 func listenAll(ctx context.Context, addrs []string, config *server.Config) (list []net.Listener, err error) {
 	for _, addr := range addrs {
 		ln, err := listen(ctx, addr, config.Get("unixsocketperm"))
@@ -170,6 +171,7 @@ func listen(ctx context.Context, addr, perm string) (ln net.Listener, err error)
 	if !strings.HasPrefix(addr, "/") {
 		return config.Listen(ctx, "tcp", addr)
 	}
+	// A server that listens answers, so a file that nobody answers at is a remainder.
 	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
 		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
 	}
@@ -206,8 +208,8 @@ func transportFlag(c *cli.Context) string {
 	return ""
 }
 
-// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. Whether the address may be used is
-// judged by server.ServeHTTP, which closes it if not.
+// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. Whether the address may be
+// used is judged by server.ServeHTTP, which closes it if not.
 func listenHTTP(ctx context.Context, config *server.Config) (web net.Listener, err error) {
 	addr := config.Get("http-addr")
 	if addr == "" {

@@ -21,7 +21,8 @@ import (
 // shows it among the replies.
 
 // A session is one conversation with a store, interactive or not. It is used by one goroutine. What
-// the prompt shows is copied here, because a server does not say it.
+// the prompt shows is copied here, because a server does not say it. Out is exchanged while the replies
+// of a line go to another program (pipeInto), so nothing else may keep it.
 type session struct {
 	*terminal.Streams
 	backend backend
@@ -41,7 +42,8 @@ type session struct {
 
 // newSession opens the store or names the server. Servers are dialled here so that a wrong address
 // is known at once. A server is not asked for anything beyond the greeting: it may be a Redis that
-// allows little.
+// allows little. The caller closes the backend, which gives up the store's lock. Errors have their
+// status: 2 for files of TLS that cannot be read, 3 for what could not be opened or reached.
 func newSession(ctx context.Context, t *terminal.Streams, o storeOptions) (*session, error) {
 	s := &session{Streams: t, db: o.db, printer: terminal.Printer{Format: o.format, Color: t.Color()}}
 	if o.addr == "" {
@@ -110,8 +112,8 @@ func (s *session) runCommand(ctx context.Context, out io.Writer, args [][]byte) 
 	return errors.Join(err, first, writeErr)
 }
 
-// render is the printed form of a reply to a command, which decides for some how an array is to be read: pairs of HGETALL,
-// for instance. args may be nil. Tables are cut to the screen's width only where a person reads them.
+// render is the printed form of a reply to a command, which decides for some how an array is to be read: pairs of
+// HGETALL, for instance. args may be nil. Tables are cut to the screen's width only where a person reads them.
 func (s *session) render(args [][]byte, r resp.Reply) []byte {
 	s.printer.Width = 0
 	if _, isFile := s.Out.(*os.File); isFile && s.OutTTY { // and not a program that reads what would be printed
@@ -142,7 +144,7 @@ func (s *session) track(args [][]byte, r resp.Reply) {
 		if !r.IsError() || aborted {
 			s.inMulti = false
 		}
-	case r.IsError():
+	case r.IsError(): // it has changed nothing
 	case name == "multi":
 		s.inMulti, s.multiDB = true, s.db
 	case name == "select" && len(args) == 2:
@@ -157,8 +159,8 @@ func (s *session) track(args [][]byte, r resp.Reply) {
 	}
 }
 
-// selected notes the current namespace, also for a reconnect. A namespace that was selected within MULTI is noted at once,
-// though the server selects it with EXEC: the prompt shows where the next command would be queued for.
+// selected notes the current namespace, also for a reconnect. A namespace that was selected within MULTI is noted at
+// once, though the server selects it with EXEC: the prompt shows where the next command would be queued for.
 func (s *session) selected(db int) {
 	s.db = db
 	if r, ok := s.backend.(*remote.Conn); ok {
@@ -167,7 +169,9 @@ func (s *session) selected(db int) {
 }
 
 // lostState forgets what a new connection does not know about. The namespace from before MULTI is
-// selected again on the new connection.
+// selected again on the new connection. What cannot be known is not guessed: a name that CLIENT SETNAME
+// gave, WATCH and CLIENT TRACKING are gone. An embedded session loses nothing, and is asked again by the
+// next command.
 func (s *session) lostState() {
 	if s.inMulti {
 		s.selected(s.multiDB)

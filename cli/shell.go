@@ -6,7 +6,10 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// The command itself; the conversation is in shell_loop.go.
+// The command itself; the conversation is in shell_loop.go. The other files shell_* have one part of it each: edit is
+// the line editor's set-up, complete and hint look at a line that is being typed, help and examples are HELP, local and
+// watch what no server knows, pager shows what is long. Only edit knows the library; the others work on text, so that
+// tests need no terminal.
 
 // shellOptions are the options of the shell. keepGoing is for a script on the standard input; a person's shell goes on
 // after errors anyway. quiet leaves the greeting out.

@@ -17,14 +17,16 @@ import (
 // command completes without a line here. Keys are requested with SCAN, which works on any server
 // and blocks no client, and only for as long as a person is ready to wait.
 
-// A candidate is one way to complete the word before the cursor.
+// A candidate is one way to complete the word before the cursor. Its value is as it must be typed, in quotes where it
+// is no plain word.
 type candidate struct {
 	value string // replaces the word
 	note  string // shown next to it
 	group string // heading
 }
 
-// Limits of looking for key names: completion must not stop anyone's work.
+// Limits of looking for key names: completion must not stop anyone's work. 20 pages of 500 keys take a server some
+// milliseconds in all; what matches only after 10,000 keys is not offered.
 const (
 	maxKeyCandidates = 64
 	maxKeyScans      = 20 // SCAN calls, keyScanCount keys each
@@ -72,7 +74,8 @@ func (s *session) complete(line string) []candidate {
 	return append(found, s.completeElement(c, line, words)...)
 }
 
-// typeOfKeys is the type of the keys that a command works on, as SCAN calls it; "" if any will do.
+// typeOfKeys is the type of the keys that a command works on, as SCAN calls it; "" if any will do. It is taken from the
+// command's group, so a command of a group that has no type of its own, such as GEOADD, is offered all.
 func typeOfKeys(c *command.Command) string {
 	switch c.Group {
 	case command.GroupHash, command.GroupList, command.GroupSet, command.GroupStream:
@@ -104,6 +107,7 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 	if len(words) < 3 || scan == "" || !s.mayComplete(line, words[len(words)-1]) {
 		return nil
 	}
+	// What may stand here are the optional arguments, up to the first that must come.
 	takes := false
 	for _, argument := range c.Remaining(words[1 : len(words)-1]) {
 		if argument.Type == "block" && argument.Optional {
@@ -177,7 +181,8 @@ func completeHelp(words []string) (found []candidate) {
 }
 
 // completeKeyword lists the keywords that the rest of the syntax offers. It offers what may stand
-// at this place and not more: after an argument that must come, nothing is known.
+// at this place and not more: after an argument that must come, nothing is known. A keyword that
+// has been typed already is not offered again, unless it may be repeated: Remaining has taken it off.
 func completeKeyword(c *command.Command, words []string) (found []candidate) {
 	prefix, typed := words[len(words)-1], words[1:len(words)-1]
 	if strings.Contains(c.Name, "|") {
@@ -219,6 +224,7 @@ func sameCase(name, prefix, like string) string {
 // count that is not there yet gives none.
 func isKeyPosition(c *command.Command, words []string) bool {
 	i := len(words) - 1
+	// A command may have several runs of keys, such as a destination and the sources after a count.
 	for _, k := range c.Keys {
 		first, last, step := k.First, k.First+k.Last, max(k.Step, 1)
 		switch {
@@ -256,6 +262,7 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 			args = append(args, "TYPE", typ)
 		}
 		reply, err := s.query(context.Background(), args...)
+		// Perhaps the server does not know TYPE; any other error comes again, and ends the search then.
 		if err != nil && typ != "" {
 			return s.completeKey(line, prefix, "")
 		}
@@ -275,8 +282,8 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	return found
 }
 
-// query runs one command whose reply is not printed. An error reply is an error. Of several replies the last is returned.
-// It does not go through track, so it must not be a command that changes the session.
+// query runs one command whose reply is not printed. An error reply is an error. Of several replies the last is
+// returned. It does not go through track, so it must not be a command that changes the session.
 func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, err error) {
 	list := make([][]byte, len(args))
 	for i, arg := range args {

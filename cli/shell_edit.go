@@ -18,7 +18,8 @@ import (
 // process's own terminal, whatever streams Run was given, so only shell uses it, and only on a
 // terminal.
 
-// A plainEditor reads lines from a terminal that cannot move its cursor.
+// A plainEditor reads lines from a terminal that cannot move its cursor. It has no history and no completion, and
+// Ctrl-C ends the program, since the terminal's own line discipline makes a signal of it.
 type plainEditor struct {
 	s     *session
 	lines *lines.Reader
@@ -61,7 +62,8 @@ func newFullEditor(s *session, h *history.List) *fullEditor {
 	return e
 }
 
-// commandsOnly is the history without the answers to questions.
+// commandsOnly is the history without the answers to questions: a "y" that is found again and sent is an unknown
+// command.
 type commandsOnly struct {
 	*history.List
 	s *session
@@ -88,7 +90,8 @@ func bindTab(config *inputrc.Config) {
 	}
 }
 
-// readLine reads a line, which may have several if a quote is left open.
+// readLine reads a line, which may have several if a quote is left open. Ctrl-D on an empty line is io.EOF, from the
+// library.
 func (e *fullEditor) readLine() (string, error) {
 	line, err := e.rl.Readline()
 	switch {
@@ -100,8 +103,8 @@ func (e *fullEditor) readLine() (string, error) {
 	return line, nil
 }
 
-// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name. It may ask the store,
-// with bounds that shell_complete.go has.
+// complete answers Tab. The order is that of the candidates: commands as in the table, keys by name. It may ask the
+// store, with bounds that shell_complete.go has.
 func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
@@ -113,8 +116,8 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	return readline.CompleteRaw(found).NoSort()
 }
 
-// hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at the
-// store. What is after the cursor does not count.
+// hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at
+// the store. What is after the cursor does not count.
 func (e *fullEditor) hint(line []rune, cursor int) []rune {
 	if e.s.noHints || e.s.question != "" {
 		return nil
@@ -130,7 +133,8 @@ func (e *fullEditor) hint(line []rune, cursor int) []rune {
 }
 
 // highlight shows a known command in bold and an unknown one in red. A word is judged when a blank
-// follows it, so that typing does not flash red.
+// follows it, so that typing does not flash red. A count before the command is skipped. The text
+// itself must come back unchanged, but for escape sequences: the editor counts its columns.
 func highlight(line []rune) string {
 	text := string(line)
 	start := len(text) - len(strings.TrimLeft(text, " "))

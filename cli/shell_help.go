@@ -51,7 +51,8 @@ func lookupCommand(name string) (*command.Command, bool) {
 	return c, c != nil
 }
 
-// groups lists the groups that have commands, each with its @.
+// groups lists the groups that have commands, each with its @, sorted. They are the groups of COMMAND DOCS, which are
+// not quite the categories of ACL.
 func groups() []string {
 	var names []string
 	for _, c := range server.Commands {
@@ -63,7 +64,7 @@ func groups() []string {
 	return names
 }
 
-// title is a command's name as people write it: CLIENT SETNAME.
+// title is a command's name as people write it: CLIENT SETNAME. In the table it is client|setname.
 func title(c *command.Command) string {
 	return strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
 }
@@ -101,7 +102,7 @@ func commandHelp(c *command.Command, bold bool) string {
 	return b.String()
 }
 
-// groupHelp lists the commands of a group, "" if there are none.
+// groupHelp lists the commands of a group, "" if there are none. Subcommands are left to the help of their container.
 func groupHelp(group string, bold bool) string {
 	var b strings.Builder
 	for _, c := range server.Commands {
@@ -117,7 +118,7 @@ func groupHelp(group string, bold bool) string {
 	return b.String()
 }
 
-// writeUsage writes a command's name and arguments.
+// writeUsage writes a command's name and arguments, on one line however long: the terminal wraps it where it is narrow.
 func writeUsage(b *strings.Builder, c *command.Command, bold bool) {
 	name := terminal.Paint(bold, title(c), "1")
 	fmt.Fprintf(b, "  %s\n", strings.TrimSpace(name+" "+c.Syntax))

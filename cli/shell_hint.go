@@ -25,6 +25,7 @@ func hint(line string) string {
 		return ""
 	}
 	typed := words[1:]
+	// A container has its subcommands as the hint until one of them is complete.
 	if len(c.Subcommands) > 0 {
 		if len(typed) == 0 || len(typed) == 1 && !complete {
 			return subcommandHint(c)
@@ -58,7 +59,8 @@ func subcommandHint(c *command.Command) string {
 }
 
 // typedWords splits an unfinished line. A quote that is still open belongs to a last word that is
-// not complete. Both quotes are tried, so the words before an open one are known.
+// not complete. Both quotes are tried, so the words before an open one are known. A line that cannot
+// be split at all has no words.
 func typedWords(line string) (words []string, complete bool) {
 	complete = line == "" || strings.HasSuffix(line, " ")
 	args, err := resp.SplitLine([]byte(line))

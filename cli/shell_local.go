@@ -18,8 +18,9 @@ import (
 // What the interactive shell does around commands: it asks before those that remove everything, sends replies to other
 // programs, and shows a key at a glance.
 
-// destroys says what a command would do that nobody wants by mistake; "" for most. It judges by the name alone: the effect
-// on an empty store is asked about too. DEL with many keys is not among these; what a person has typed out is meant.
+// destroys says what a command would do that nobody wants by mistake; "" for most. It judges by the name alone: the
+// effect on an empty store is asked about too. DEL with many keys is not among these; what a person has typed out is
+// meant.
 func destroys(args [][]byte) string {
 	word := func(i int) string {
 		if i < len(args) {
@@ -48,9 +49,10 @@ func destroys(args [][]byte) string {
 	return ""
 }
 
-// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked: a script that waits
-// for an answer would wait for good. Within MULTI nothing happens yet, and EXEC is not asked about. Anything but yes is no,
-// the end of the input included. What it does is no part of the prompt, which must be narrower than the screen.
+// confirmed asks whether a command that destroys much is meant. Only a person at a terminal is asked: a script that
+// waits for an answer would wait for good. Within MULTI nothing happens yet, and EXEC is not asked about. Anything but
+// yes is no, the end of the input included. What it does is no part of the prompt, which must be narrower than the
+// screen.
 func (s *session) confirmed(args [][]byte) bool {
 	what := destroys(args)
 	if what == "" || s.editor == nil || s.inMulti {
@@ -73,15 +75,17 @@ func systemCommand(ctx context.Context, line string) *exec.Cmd {
 }
 
 // pipeInto makes the system's shell read what is printed, in the form for programs, until the function that it returns
-// is called. That waits for the program, which may end before it has read everything. A program that cannot be started is
-// reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
+// is called. That waits for the program, which may end before it has read everything. A program that cannot be started
+// is reported here, and the command is run all the same, with its replies dropped: it may be meant for its effect.
 func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
+	// The program's output is not collected: it has the screen, or is a pager of its own.
 	program := systemCommand(ctx, command)
 	program.Stdout, program.Stderr = s.Out, s.Err
 	to, err := program.StdinPipe()
 	if err == nil {
 		err = program.Start()
 	}
+	// The session prints to s.Out, so that is what is exchanged, and put back at the end.
 	out, format := s.Out, s.printer.Format
 	if err != nil {
 		fmt.Fprintf(s.Out, "Error: %v\n", err)
@@ -101,7 +105,8 @@ func (s *session) pipeInto(ctx context.Context, command string) (end func()) {
 	}
 }
 
-// peeks reports whether a line is PEEK key, which no server knows. With other arguments it is sent, for the server's error.
+// peeks reports whether a line is PEEK key, which no server knows. With other arguments it is sent, for the server's
+// error.
 func peeks(args [][]byte) (key string, ok bool) {
 	if len(args) != 2 || !strings.EqualFold(string(args[0]), "peek") {
 		return "", false
@@ -130,12 +135,14 @@ var peekCommands = map[string]struct {
 }
 
 // peek shows what a key is: its type, encoding, length and time to live on one line, and then its beginning. It reads
-// no more than it shows.
+// no more than it shows, but for small hashes and sets, which a server gives whole. A type that it does not know, such
+// as one of a module, is named and not looked into. The form is that of replies.
 func (s *session) peek(ctx context.Context, key string) {
 	if s.inMulti {
 		fmt.Fprintln(s.Out, "PEEK cannot look within MULTI")
 		return
 	}
+	// ask puts the key at the place of "", which no other argument here is. The first error is shown and ends it.
 	ask := func(args ...string) (resp.Reply, bool) {
 		for i := range args {
 			if i > 0 && args[i] == "" {
@@ -161,6 +168,8 @@ func (s *session) peek(ctx context.Context, key string) {
 		}
 		return
 	}
+	// Each command is of its own moment: a key that changes in between shows figures that do not agree, and no worse.
+	// The arguments are copied, because ask writes the key into them.
 	var length, begin, ttl, encoding resp.Reply
 	for _, q := range []struct {
 		args  []string
@@ -170,16 +179,22 @@ func (s *session) peek(ctx context.Context, key string) {
 			return
 		}
 	}
+	// PTTL is negative for a key without a deadline, and for one that has gone.
 	fmt.Fprintf(s.Out, "%s (%s), %s", typ, encoding, humanize.Plural(length.Int, how.unit))
 	if ttl.Int >= 0 {
 		fmt.Fprintf(s.Out, ", expires in %s", humanize.Duration(time.Duration(ttl.Int)*time.Millisecond))
 	}
 	fmt.Fprintln(s.Out)
+	s.showBeginning(typ.String(), how.unit, length.Int, begin)
+}
+
+// showBeginning shows what PEEK has read of a key that has so many elements, or bytes, and how many more there are.
+func (s *session) showBeginning(typ, unit string, length int64, begin resp.Reply) {
 	shown, pairs := begin, 1
-	if len(begin.Items) == 2 && (typ.String() == "hash" || typ.String() == "set") {
+	if len(begin.Items) == 2 && (typ == "hash" || typ == "set") {
 		shown = begin.Items[1] // after the cursor
 	}
-	if typ.String() == "hash" || typ.String() == "zset" {
+	if typ == "hash" || typ == "zset" {
 		pairs = 2
 	}
 	if most := pairs * peekElements; len(shown.Items) > most {
@@ -190,11 +205,12 @@ func (s *session) peek(ctx context.Context, key string) {
 		listed = [][]byte{[]byte("HGETALL")} // whose reply has the same form
 	}
 	s.Out.Write(s.render(listed, shown))
-	left := length.Int - int64(len(shown.Items)/pairs)
-	if typ.String() == "string" {
-		left = length.Int - int64(len(shown.Text))
+	// What is not shown is counted in elements, of a string in bytes.
+	left := length - int64(len(shown.Items)/pairs)
+	if typ == "string" {
+		left = length - int64(len(shown.Text))
 	}
 	if left > 0 {
-		fmt.Fprintf(s.Out, "... and %s more\n", humanize.Plural(left, how.unit))
+		fmt.Fprintf(s.Out, "... and %s more\n", humanize.Plural(left, unit))
 	}
 }

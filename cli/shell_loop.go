@@ -34,11 +34,11 @@ type lineEditor interface {
 	readLine() (string, error)
 }
 
-// errInterrupted means that the line was dropped by Ctrl-C.
+// errInterrupted means that the line was dropped by Ctrl-C. It never leaves the shell, so it has no status.
 var errInterrupted = errors.New("interrupted")
 
-// interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends it
-// with a status: that is 0 however many errors were shown, unless the terminal fails.
+// interact is the conversation. A shell without a history file works all the same. Nothing that a command replies ends
+// it with a status: that is 0 however many errors were shown, unless the terminal fails.
 func (s *session) interact(o shellOptions) error {
 	history := history.Load(history.Path())
 	s.pager = defaultPager()
@@ -86,6 +86,7 @@ func (s *session) runTyped(line []byte) {
 	if len(args) == 0 || len(pipe) == 0 && s.runLocal(args) {
 		return
 	}
+	// As in redis-cli a number before a command is how often it runs; a number alone is a command.
 	repeat := 1
 	if len(args) > 1 && terminal.IsRepeat(string(args[0])) {
 		if repeat, err = strconv.Atoi(string(args[0])); err != nil {
@@ -121,7 +122,8 @@ func (s *session) runTyped(line []byte) {
 	}
 }
 
-// slow is the time after which the shell says how long a command took. Tests of what the screen shows set it to more.
+// slow is the time after which the shell says how long a command took, as in redis-cli. Tests of what the screen shows
+// set it to more.
 var slow = 500 * time.Millisecond
 
 // runOnce runs one command; false means that repeating it is pointless. Replies are printed as they
@@ -154,6 +156,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 		}
 		return true
 	}
+	// An error of Do, and not a reply, means that the connection is gone, or that the wait was broken off.
 	s.lostState()
 	switch {
 	case errors.Is(err, context.Canceled) && listens(args):
@@ -200,8 +203,8 @@ func (s *session) runLocal(args [][]byte) bool {
 	return ok
 }
 
-// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager. What it does not
-// know is answered with all that it knows. The file of settings gives its lines here too.
+// setPreference handles :set hints and :set nohints, as in redis-cli, the form of replies, and the pager. What it does
+// not know is answered with all that it knows. The file of settings gives its lines here too.
 func (s *session) setPreference(args [][]byte) {
 	text := string(bytes.Join(args, []byte(" ")))
 	if f, ok := terminal.ParseFormat(text); ok {
@@ -241,7 +244,7 @@ func isLocal(word string) bool {
 }
 
 // prompt is what the interactive shell shows before a line. It is asked for before each line, since
-// a command may have changed it.
+// a command may have changed it. It asks the session alone, never the server.
 func (s *session) prompt() string {
 	if s.question != "" {
 		return s.question

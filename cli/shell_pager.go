@@ -35,8 +35,8 @@ func (s *session) paged(args [][]byte) bool {
 	return s.pager != "" && s.editor != nil && s.OutTTY && isFile && !s.Dumb() && (len(args) == 0 || !listens(args))
 }
 
-// page shows a text by the pager if it is longer than the screen, and prints it otherwise, or if there is no pager. No text
-// at all prints nothing.
+// page shows a text by the pager if it is longer than the screen, and prints it otherwise, or if there is no pager. No
+// text at all prints nothing.
 func (s *session) page(text []byte) {
 	if len(text) == 0 || s.paged(nil) && s.isLong(text) && s.runPager(text) {
 		return
@@ -45,7 +45,7 @@ func (s *session) page(text []byte) {
 }
 
 // isLong says whether a text has more lines than the screen shows with a prompt below them. Characters of several bytes
-// count as so many.
+// count as so many, and so do colours: a text that just fits may go to the pager, which shows it and ends.
 func (s *session) isLong(text []byte) bool {
 	left, width := s.Height()-1, s.Width()
 	if left <= 0 {
@@ -60,9 +60,9 @@ func (s *session) isLong(text []byte) bool {
 }
 
 // runPager shows a text by the pager, and returns false if that could not be started. less ends by itself if the text
-// fits the screen, lets colours through, and leaves the text on the screen, unless $LESS says otherwise. It waits for the
-// pager, which has the terminal meanwhile: two readers of one keyboard would each get some of the keys. The pager is a
-// line for the system's shell, so one that is not there shows only by the shell's status, 127.
+// fits the screen, lets colours through, and leaves the text on the screen, unless $LESS says otherwise. It waits for
+// the pager, which has the terminal meanwhile: two readers of one keyboard would each get some of the keys. The pager
+// is a line for the system's shell, so one that is not there shows only by the shell's status, 127.
 func (s *session) runPager(text []byte) bool {
 	// The pager's Ctrl-C reaches this process too, where it must do nothing.
 	interrupts := make(chan os.Signal, 1)

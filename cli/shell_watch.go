@@ -19,8 +19,8 @@ import (
 // watchEvery is the time between two runs if none is given.
 const watchEvery = 2 * time.Second
 
-// watchInterval reads the seconds that may stand before the command of :watch. ok is false for what is no number, or one
-// out of bounds: 50 ms at least, so that a slip does not load a server. It is then taken for the command.
+// watchInterval reads the seconds that may stand before the command of :watch. ok is false for what is no number, or
+// one out of bounds: 50 ms at least, so that a slip does not load a server. It is then taken for the command.
 func watchInterval(word string) (every time.Duration, ok bool) {
 	seconds, err := strconv.ParseFloat(word, 64)
 	if err != nil || !(seconds >= 0.05 && seconds <= maxInterval) {
@@ -47,10 +47,10 @@ func afterPrefix[W string | []byte](words []W) []W {
 	return words
 }
 
-// watchCommand is :watch [SECONDS] COMMAND. What removes everything, or never ends, is not watched, and nothing is within
-// MULTI, where the replies would say QUEUED. An error reply is a picture like any other and does not end it. A lost
-// connection does, and so does a command that ends the session. What does not fit the screen is cut off, so that the
-// picture stays in its place.
+// watchCommand is :watch [SECONDS] COMMAND. What removes everything, or never ends, is not watched, and nothing is
+// within MULTI, where the replies would say QUEUED. An error reply is a picture like any other and does not end it. A
+// lost connection does, and so does a command that ends the session. What does not fit the screen is cut off, so that
+// the picture stays in its place.
 func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	args, every := afterPrefix(words), watchEvery
 	if len(words) > 2 {
@@ -66,7 +66,9 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 		fmt.Fprintf(s.Out, ":watch does not run %s again and again\n", strings.ToUpper(string(args[0])))
 		return
 	}
+	// The title repeats what was typed, which may have been pasted: it is made safe for the terminal.
 	title := fmt.Sprintf("every %v: %s\n", every, terminal.Safe(bytes.Join(args, []byte(" "))))
+	// A reply is shown whole when all of it is there, so a picture is never half of the old and half of the new one.
 	err := watch(ctx, s.Streams, true, every, 0, func() ([]byte, error) {
 		shown := []byte(title)
 		err := s.backend.Do(ctx, args, func(r resp.Reply) {
@@ -78,6 +80,7 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 		}
 		return firstLines(shown, s.Height()-1), err
 	})
+	// An interrupt in the middle of a command closes the connection, and with it what only that knew.
 	if ctx.Err() != nil {
 		s.lostState()
 	}
@@ -86,8 +89,8 @@ func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	}
 }
 
-// firstLines is what fits a screen of n lines; all of it if n is not the height of one. Lines that the terminal would wrap
-// count once.
+// firstLines is what fits a screen of n lines; all of it if n is not the height of one. Lines that the terminal would
+// wrap count once.
 func firstLines(text []byte, n int) []byte {
 	if n <= 0 {
 		return text

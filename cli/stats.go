@@ -20,7 +20,8 @@ import (
 // Segments first, since "why is the directory so large" is what most people come
 // with.
 
-// statsCommand describes stave stats.
+// statsCommand describes stave stats. --watch follows the store, so another process may have it open and write; without
+// it the store is read once.
 func statsCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "stats",
@@ -72,6 +73,7 @@ func watchStats(t *terminal.Streams, dir string, asJSON bool, every time.Duratio
 		return err
 	}
 	defer closeInto(&err, store.Close)
+	// The store is brought up to date by itself; each picture asks only for what is known by then.
 	return watch(ctx, t, !asJSON, every, count, func() ([]byte, error) {
 		var b bytes.Buffer
 		if asJSON {
@@ -112,6 +114,7 @@ func printStats(w io.Writer, store *db.Store) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
+	// The rows are of namespaces that have keys.
 	live := ""
 	if len(st.Namespaces) > 0 {
 		if err := keys.Write(w); err != nil {

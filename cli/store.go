@@ -20,6 +20,8 @@ import (
 
 // How commands open a store. Commands that only read must not make one: a
 // misspelt path would be answered with an empty store instead of an error.
+// Those that write make one in a new or an empty directory, and never among
+// files of others.
 
 // absolute makes a path absolute where that is possible. It is not where the working directory has been removed; the
 // path is good enough then for messages.
@@ -30,7 +32,7 @@ func absolute(dir string) string {
 	return dir
 }
 
-// storeName is what the prompt calls a store.
+// storeName is what the prompt calls a store: the last element of its path, for a prompt has no room for more.
 func storeName(dir string) string { return filepath.Base(absolute(dir)) }
 
 // openStore opens the store in dir for reading and writing, and makes it if it
@@ -58,7 +60,8 @@ func openOrMake(ctx context.Context, t *terminal.Streams, dir string, o *db.Opti
 }
 
 // holdsStore reports whether there is a store in a directory. It is an error if there is none, and none may be made,
-// because files of others are there. Hidden files and lost+found do not count: a new disk and a home directory have such.
+// because files of others are there. Hidden files and lost+found do not count: a new disk and a home directory have
+// such.
 func holdsStore(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +92,8 @@ func openExisting(ctx context.Context, t *terminal.Streams, dir string, o *db.Op
 	return openTelling(ctx, t, dir, o)
 }
 
-// logBytes is how many bytes of segments a directory has: what there is to read.
+// logBytes is how many bytes of segments a directory has: what there is to read. It is the total of a bar, before the
+// store is open, so an error makes it smaller and nothing worse.
 func logBytes(dir string) (bytes int64) {
 	entries, _ := os.ReadDir(dir) // whoever opens the store has the error
 	for _, entry := range entries {
@@ -100,7 +104,8 @@ func logBytes(dir string) (bytes int64) {
 	return bytes
 }
 
-// mustBeStore is why a directory is no store.
+// mustBeStore is why a directory is no store, nil if it is one. A directory with segments and no manifest is a damaged
+// store (isDamage), not a missing one.
 func mustBeStore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,7 +156,8 @@ func closeInto(err *error, closing func() error) {
 	}
 }
 
-// syncMode reads the value of --sync.
+// syncMode reads the value of --sync. The names are db.SyncMode's own; redis.conf's appendfsync has others, which serve
+// translates.
 func syncMode(name string) (db.SyncMode, error) {
 	for _, mode := range []db.SyncMode{db.SyncInterval, db.SyncAlways, db.SyncNone} {
 		if mode.String() == name {
@@ -183,7 +189,8 @@ func openError(dir string, err error) error {
 	return failed(exitOpen, err)
 }
 
-// isOpening reports whether an error already says which store could not be opened.
+// isOpening reports whether an error already says which store could not be opened. It compares text, for that is what
+// would be repeated.
 func isOpening(err error, dir string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "db: "), "open "+dir+":")
 }

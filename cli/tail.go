@@ -23,11 +23,12 @@ import (
 // on the disk, so no line is ever taken back; package feed says how that is known. Nothing here knows of a server: the
 // directory is read.
 
-// A line is an object {"sequence":N,"changes":[...]}: N is the last sequence number of the commit, and what --since takes
-// to go on after it. A commit of which nothing is to be shown has no line. The forms of values are those of stave export,
-// so that a reader of one can read the other.
+// A line is an object {"sequence":N,"changes":[...]}: N is the last sequence number of the commit, and what --since
+// takes to go on after it. A commit of which nothing is to be shown has no line. The forms of values are those of stave
+// export, so that a reader of one can read the other.
 
-// tailCommand describes stave tail.
+// tailCommand describes stave tail. --since is what a program keeps of the last line that it has dealt with; without it
+// the last commits are shown, for a person.
 func tailCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "tail",
@@ -57,8 +58,8 @@ func tailCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// tailOptions say which commits to show, and of those which changes. since counts if last is 0; otherwise the last so many
-// commits that are there are the first that are shown.
+// tailOptions say which commits to show, and of those which changes. since counts if last is 0; otherwise the last so
+// many commits that are there are the first that are shown.
 type tailOptions struct {
 	since  uint64
 	last   int
@@ -69,14 +70,15 @@ type tailOptions struct {
 }
 
 // runTail shows commits until there are no more, or it is interrupted. The output is flushed whenever there is nothing
-// more to be shown for now: a reader at the other end of a pipe has everything before it waits. With --last 0 the newest
-// commit is looked up, to know where to begin, and not shown.
+// more to be shown for now: a reader at the other end of a pipe has everything before it waits. With --last 0 the
+// newest commit is looked up, to know where to begin, and not shown.
 func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
 	if err := mustBeStore(dir); err != nil {
 		return err
 	}
+	// The feed takes no lock: it reads what another process writes, as far as that is on disk.
 	from, err := bitcask.OpenFeed(ctx, dir, bitcask.FeedOptions{After: o.since, Newest: o.last})
 	if err != nil {
 		return tailError(ctx, t, dir, o, err, true)
@@ -88,6 +90,7 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 		if flushed := out.Flush(); flushed != nil {
 			return failed(exitCommand, flushed)
 		}
+		// --last 0 leaves out what was there at the beginning, and nothing that comes.
 		o.none = false
 		if err == nil && o.follow {
 			err = from.Wait(ctx)
@@ -98,8 +101,8 @@ func runTail(t *terminal.Streams, dir string, o tailOptions) (err error) {
 	}
 }
 
-// showCommits shows what there is by now. One line's buffer is used for all, unless a large commit has made it so large that
-// it is better given back.
+// showCommits shows what there is by now. One line's buffer is used for all, unless a large commit has made it so large
+// that it is better given back.
 func showCommits(ctx context.Context, from *feed.Feed, out *bufio.Writer, o tailOptions) error {
 	var line []byte
 	for {
@@ -139,8 +142,10 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 		return ctx.Err()
 	case errors.As(err, &exit):
 		return err
+	// Merges have removed records of commits after --since: what is left of those commits would be half of them.
 	case errors.As(err, &missing):
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; take a stave export, then go on with --since %d", dir, missing, missing.From))
+	// The number is larger than any of this store: it is of another one, or this one was restored from a backup.
 	case errors.As(err, &future):
 		return failed(exitCommand, fmt.Errorf("tail %s: %w; --since 0 begins with the first commit, or take a stave export", dir, future))
 	case errors.Is(err, bitcask.ErrReplaced):
@@ -154,8 +159,8 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 	return failed(exitCommand, fmt.Errorf("tail %s: %w", dir, err))
 }
 
-// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, what it returns as line is to be
-// thrown away, but for its memory.
+// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, what it returns as line is
+// to be thrown away, but for its memory.
 func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown bool) {
 	dst = strconv.AppendUint(append(dst, `{"sequence":`...), c.Last, 10)
 	dst = append(dst, `,"changes":[`...)
@@ -173,7 +178,8 @@ func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown
 	return append(dst, "]}\n"...), shown
 }
 
-// shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are.
+// shows reports whether a change is to be shown. One of a whole namespace concerns its keys, whatever their names are,
+// and a swap concerns both namespaces. Libraries belong to none, so a choice of keys leaves them out.
 func (o *tailOptions) shows(ch *feed.Change) bool {
 	in := o.db < 0 || ch.Namespace == o.db
 	switch ch.Op {
@@ -187,8 +193,8 @@ func (o *tailOptions) shows(ch *feed.Change) bool {
 	return in && (o.match == "" || structures.Match(o.match, ch.Key))
 }
 
-// appendChange appends a change as an object. Members that are the same for nearly all changes are left out: db is there
-// only if it is not 0, but always where a whole namespace is meant. expire_at_ms is Unix time in milliseconds.
+// appendChange appends a change as an object. Members that are the same for nearly all changes are left out: db is
+// there only if it is not 0, but always where a whole namespace is meant. expire_at_ms is Unix time in milliseconds.
 func appendChange(dst []byte, ch *feed.Change) []byte {
 	dst = append(append(append(dst, `{"op":"`...), ch.Op...), '"')
 	number := func(name string, n int64) {
@@ -202,6 +208,7 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 		}
 		return append(dst, '}')
 	}
+	// A change of a whole namespace has no key, and so says which namespace even if it is 0.
 	whole := ch.Op == feed.OpFlush || ch.Op == feed.OpSwap
 	if ch.Namespace != 0 || whole {
 		number("db", int64(ch.Namespace))
@@ -238,9 +245,9 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 	return append(dst, '}')
 }
 
-// appendElement appends which element it is, and what it holds; of one that is removed only the former. An index of a list
-// is the element's place in the store, which stays when others come and go, and not what LINDEX takes. A long string comes
-// by chunks: offset and chunk_size are in bytes.
+// appendElement appends which element it is, and what it holds; of one that is removed only the former. An index of a
+// list is the element's place in the store, which stays when others come and go, and not what LINDEX takes. A long
+// string comes by chunks: offset and chunk_size are in bytes.
 func appendElement(dst []byte, ch *feed.Change) []byte {
 	put := ch.Op == feed.OpPut
 	text := func(name string, value []byte) { dst = appendMember(append(dst, ','), name, value) }

@@ -19,10 +19,10 @@ import (
 )
 
 // A running server at a glance, from what INFO says twice. Rates are differences: the server's own averages are slower.
-// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments. Fields that
-// a server does not have count as 0 or are left out; nothing of it is an error.
+// It needs no more of a server than INFO, so it works with Redis, whose figures lack the part about segments. Fields
+// that a server does not have count as 0 or are left out; nothing of it is an error.
 
-// topCommand describes stave top.
+// topCommand describes stave top. It is about a server and never opens a directory: what it shows is in no file.
 func topCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name: "top",
@@ -57,6 +57,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 	}
 	defer closeInto(&err, s.backend.Close)
 	var before topSample
+	// Each picture is of the time between two answers, so the interval need not be kept exactly.
 	return watch(ctx, t, true, every, count, func() (shown []byte, err error) {
 		now, err := askTop(ctx, s)
 		if err != nil {
@@ -124,13 +125,14 @@ type busyCommand struct {
 	median, slowest string  // since the start
 }
 
-// drawTop draws the time between two samples. A counter that has become smaller, because the server was restarted or its
-// counts were reset, makes a rate of 0. What the server says goes to the terminal only made safe. Keys are summed over the
-// databases; their averages would mean nothing.
+// drawTop draws the time between two samples. A counter that has become smaller, because the server was restarted or
+// its counts were reset, makes a rate of 0. What the server says goes to the terminal only made safe. Keys are summed
+// over the databases; their averages would mean nothing.
 func drawTop(before, now topSample, name string, color bool) []byte {
 	seconds := max(now.at.Sub(before.at).Seconds(), 0.001)
 	rate := func(field string) float64 { return max(now.number(field)-before.number(field), 0) / seconds }
 	var b strings.Builder
+	// The keyspace has a field for each database with keys: db0:keys=3,expires=1,avg_ttl=0.
 	keys, timed := 0.0, 0.0
 	for field := range now.info {
 		if n, ok := strings.CutPrefix(field, "db"); ok {
@@ -139,12 +141,14 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 			}
 		}
 	}
+	// Stave names a version of Redis too, for clients; its own is shown.
 	version := "redis " + now.info["redis_version"]
 	if v := now.info["stave_version"]; v != "" {
 		version = "stave " + v
 	}
 	fmt.Fprintf(&b, "%s  %s  up %s  %s clients, %s blocked\n\n", terminal.Safe([]byte(name)), terminal.Safe([]byte(version)), humanize.Age(time.Duration(now.number("uptime_in_seconds"))*time.Second),
 		humanize.Count(int64(now.number("connected_clients"))), humanize.Count(int64(now.number("blocked_clients"))))
+	// The share of hits is that of the interval; without a read in it there is none.
 	hits, misses := rate("keyspace_hits"), rate("keyspace_misses")
 	found := "-"
 	if hits+misses > 0 {
@@ -154,6 +158,7 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 		humanize.Count(int64(rate("expired_keys"))), humanize.Count(int64(rate("total_error_replies"))))
 	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", humanize.Size(int64(rate("total_net_input_bytes"))), humanize.Size(int64(rate("total_net_output_bytes"))))
 	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
+	// The part that Redis has not: the log, a merge under way, and why writes are refused.
 	if disk := int64(now.number("storage_bytes")); disk > 0 {
 		live := int64(now.number("storage_live_bytes"))
 		fmt.Fprintf(&b, "log     %12s      %s live in %s   %s syncs /s\n", humanize.Size(disk), humanize.Percent(live, disk), humanize.Plural(int64(now.number("storage_segments")), "segment"), humanize.Count(int64(rate("storage_syncs"))))
@@ -176,8 +181,8 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 	return []byte(b.String())
 }
 
-// busyCommands are those that were called most between two samples, most of them at most. INFO is left out: the calls are
-// our own.
+// busyCommands are those that were called most between two samples, most of them at most. INFO is left out: the calls
+// are our own.
 func busyCommands(before, now topSample, seconds float64, most int) []busyCommand {
 	var list []busyCommand
 	for field := range now.info {
@@ -189,6 +194,7 @@ func busyCommands(before, now topSample, seconds float64, most int) []busyComman
 		if calls <= 0 || name == "info" {
 			continue
 		}
+		// Time and calls are differences too, so the mean is that of the interval.
 		c := busyCommand{name: name, rate: calls / seconds, mean: max(now.part(field, "usec")-before.part(field, "usec"), 0) / calls, median: "-", slowest: "-"}
 		if spread := "latency_percentiles_usec_" + name; now.info[spread] != "" {
 			c.median = humanize.Latency(time.Duration(now.part(spread, "p50") * 1000))

@@ -20,7 +20,8 @@ import (
 // that holds data ever has to be rewritten. Hints, INDEX and TTL are made from the log and have had several: one of an
 // older version is not read, or read as it is, and written anew.
 
-// upgradeCommand describes stave upgrade.
+// upgradeCommand describes stave upgrade. It changes nothing, whatever the name says, so it can be asked at any time,
+// also alongside a server.
 func upgradeCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
 		Name:  "upgrade",
@@ -31,8 +32,8 @@ func upgradeCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// A fileVersion counts the files of one kind and version. derived files are made from the log, so neither an old one nor a
-// damaged one is a loss. Current is the version that this program writes.
+// A fileVersion counts the files of one kind and version. derived files are made from the log, so neither an old one
+// nor a damaged one is a loss. Current is the version that this program writes.
 type fileVersion struct {
 	Kind    string `json:"kind"`
 	Version int    `json:"version"`
@@ -42,8 +43,8 @@ type fileVersion struct {
 	derived bool
 }
 
-// runUpgrade reads the versions, from the headers alone: it opens no store and takes no lock. Only a newer version of what
-// holds data is an error, with the status of a store that cannot be opened.
+// runUpgrade reads the versions, from the headers alone: it opens no store and takes no lock. Only a newer version of
+// what holds data is an error, with the status of a store that cannot be opened.
 func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	found, err := fileVersions(dir)
 	if err != nil {
@@ -52,6 +53,7 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	if len(found) == 0 {
 		return openError(dir, errors.New("there is no store in this directory"))
 	}
+	// A version that a damaged header says is not believed.
 	newer := false
 	for _, f := range found {
 		newer = newer || f.Version > f.Current && !f.derived && !f.Damaged
@@ -70,16 +72,18 @@ func runUpgrade(t *terminal.Streams, dir string, asJSON bool) error {
 	return failed(exitCommand, err)
 }
 
-// fileVersions reads the versions of all files of a directory that have one, sorted by kind and version. Files that are none
-// of a store's are skipped. A file that a merge removes in between is an error: run it again.
+// fileVersions reads the versions of all files of a directory that have one, sorted by kind and version. Files that are
+// none of a store's are skipped. A file that a merge removes in between is an error: run it again.
 func fileVersions(dir string) ([]fileVersion, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+	// A fileVersion without its count is the key, so equal files are counted together.
 	counts := map[fileVersion]int{}
 	for _, e := range entries {
 		v, err := dump.VersionOf(filepath.Join(dir, e.Name()))
+		// LOCK, remains and files of others have no version.
 		if errors.Is(err, dump.ErrUnknown) || e.IsDir() {
 			continue
 		}
@@ -129,6 +133,7 @@ func printVersions(t *terminal.Streams, found []fileVersion) error {
 	if err := table.Write(t.Out); err != nil {
 		return err
 	}
+	// Damage comes first, then what a writer will replace by itself.
 	text := fmt.Sprintf("nothing to upgrade: %s of the present format", humanize.Plural(files, "file"))
 	switch {
 	case damaged > 0:

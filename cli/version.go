@@ -42,6 +42,7 @@ func revision() string {
 	if !ok {
 		return ""
 	}
+	// The settings come in no order that could be relied on.
 	text, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {

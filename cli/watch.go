@@ -34,14 +34,15 @@ func readWatchFlags(c *cli.Context) (every time.Duration, count int, err error) 
 // watch draws until the context ends, which is no error, or count pictures have been shown. With inPlace a terminal
 // shows only the last one. A picture of no bytes is not shown, and does not count.
 //
-// A terminal is left as it was, on every way out but a process that is killed: the pictures are on its other screen, and
-// the cursor is shown again. The pause begins when a picture has been drawn, so slow ones come more rarely.
+// A terminal is left as it was, on every way out but a process that is killed: the pictures are on its other screen,
+// and the cursor is shown again. The pause begins when a picture has been drawn, so slow ones come more rarely.
 func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Duration, count int, draw func() ([]byte, error)) error {
 	inPlace = inPlace && t.OutTTY && !t.Dumb()
 	if inPlace {
 		fmt.Fprint(t.Out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
 		defer fmt.Fprint(t.Out, "\x1b[?25h\x1b[?1049l")
 	}
+	// An error of draw that came of the interrupt is none, so the context is asked first.
 	for n := 0; ; {
 		shown, err := draw()
 		if ctx.Err() != nil {

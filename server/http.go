@@ -17,11 +17,11 @@ import (
 var ErrHTTPExposed = errors.New("server: refusing to serve /metrics on an address that other machines can reach: it has no authentication; " +
 	"bind 127.0.0.1 or ::1, and put a proxy in front")
 
-// ServeHTTP answers GET / (a dashboard), /backup (the store as a tar archive), /metrics (all figures, in the text format
-// of Prometheus), /healthz (200 while the process answers) and /readyz (200 while the store takes writes, or follows the
-// process that does, 503 otherwise) until ctx ends. It closes ln. Like Serve it refuses an address that other machines
-// can reach: only the dashboard and /backup ask for a password, and that in the clear. A request for another host name
-// than that of this machine is refused, so that no web page can read the figures through a browser.
+// ServeHTTP answers GET / (a dashboard), /backup (the store as a tar archive), /metrics (all figures, in the text
+// format of Prometheus), /healthz (200 while the process answers) and /readyz (200 while the store takes writes, or
+// follows the process that does, 503 otherwise) until ctx ends. It closes ln. Like Serve it refuses an address that
+// other machines can reach: only the dashboard and /backup ask for a password, and that in the clear. A request for
+// another host name than that of this machine is refused, so that no web page can read the figures through a browser.
 func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
@@ -30,7 +30,8 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 	return e.Serve(ctx, ln)
 }
 
-// maxShownReply is the longest reply to a request of the dashboard, which asks for beginnings only: their elements may be long.
+// maxShownReply is the longest reply to a request of the dashboard, which asks for beginnings only: their elements may
+// be long.
 const maxShownReply = 4 << 20
 
 // dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own,
@@ -38,7 +39,7 @@ const maxShownReply = 4 << 20
 // until it has authenticated those of the default user, if that needs no password.
 type dashboardClient struct{ session *Session }
 
-// dashboardBackend is this server as the dashboard sees it.
+// dashboardBackend is this server as the dashboard sees it. Its functions may be called by several requests at a time.
 func (v *Server) dashboardBackend() dashboard.Backend {
 	return dashboard.Backend{
 		BackupTo: func(ctx context.Context, w io.Writer) error {

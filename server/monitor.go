@@ -16,7 +16,8 @@ func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
 	}
 }
 
-// feedMonitorsFrom is feedMonitors for a command that comes from elsewhere, such as a script.
+// feedMonitorsFrom is feedMonitors for a command that comes from elsewhere, such as a script, whose commands Redis
+// shows as those of the client "lua". Secrets in arguments are redacted.
 func (s *Session) feedMonitorsFrom(from string, cmd *command.Command, args [][]byte) {
 	if s.server.hub.Monitored() && cmd.Flags&command.Admin == 0 {
 		s.server.hub.Publish(pubsub.Message{Kind: pubsub.Commands, Payload: redact.MonitorLine(s.namespace, from, cmd, args)}, nil)

@@ -95,7 +95,8 @@ const (
 	TransportEventLoop Transport = "event-loop"
 )
 
-// defaultTransport is the transport of this platform unless the options choose one.
+// defaultTransport is the transport of this platform unless the options choose one: the one whose commands take the least
+// processor time.
 func defaultTransport() Transport {
 	if eventLoopSupported {
 		return TransportEventLoop
@@ -131,7 +132,8 @@ const (
 const defaultPauseOutput = 1 << 20
 
 // RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
-// below 7.0, and none asks for more than 7.2.
+// below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
+// all the same: clients that know of it ask for the command.
 const RedisVersion = "7.2.4"
 
 // validate names the first field whose value makes no sense.
@@ -175,7 +177,8 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// takeConfig takes the options that the settings give, and that do not change while the server runs.
+// takeConfig takes the options that the settings give, and that do not change while the server runs. What may change is
+// applied by initConfig, in the same way as by CONFIG SET. The values have been checked when they were set.
 func (o *Options) takeConfig() {
 	if o.Config == nil {
 		return

@@ -12,7 +12,8 @@ import (
 // commands that come and go meanwhile.
 const patience = 250 * time.Millisecond
 
-// beginBesideScript is begin while scripts run: see scripts.Shared.Begin.
+// beginBesideScript is begin while scripts run: see scripts.Shared.Begin. It is never called in an event loop, for it
+// waits.
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 	script := s.call.Command != nil && s.call.Command.Flags&command.RunsScript != 0
 	start := time.Now()

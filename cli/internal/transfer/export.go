@@ -25,7 +25,8 @@ type exporter struct {
 	Result
 }
 
-// Export brings the keys of a store to a server. It may be repeated.
+// Export brings the keys of a store to a server. It may be repeated. The store is usually one that is open for reading,
+// and so stays at one moment; of one that is written to, each key is as it was when it was sent.
 func Export(ctx context.Context, store *db.Store, conn *remote.Conn, o ExportOptions) (Result, error) {
 	ex := &exporter{link: link{conn}, o: o, started: time.Now()}
 	var err error
@@ -75,7 +76,8 @@ func (ex *exporter) functions(ctx context.Context, store *db.Store) error {
 	return nil
 }
 
-// namespace brings the keys of one namespace.
+// namespace brings the keys of one namespace. The Redis must have that database: a SELECT that it refuses ends the
+// export.
 func (ex *exporter) namespace(ctx context.Context, whole *db.Store, ns, database int) error {
 	store, err := whole.Use(ns)
 	if err != nil {

@@ -16,10 +16,15 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// pageKeys is how many keys are asked for at a time.
+// An import goes through the databases by SCAN, gets a page of keys by DUMP, and stores the page in one transaction.
+// What SCAN promises holds for it: a key that is there all the time is taken, and may be taken twice.
+
+// pageKeys is how many keys are asked for at a time. A page is held in memory with all values, and its keys are locked
+// while it is stored.
 const pageKeys = 256
 
-// An importer is an import, or a comparison, under way.
+// An importer is an import, or a comparison, under way. Both go through the server's keys in the same way; compare
+// decides what is done with a page. A comparison has no state, and begins from the beginning.
 type importer struct {
 	link
 	store   *db.Store
@@ -43,7 +48,8 @@ func Import(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOpt
 	return im.Result, err
 }
 
-// run goes through the databases, from where the state says.
+// run goes through the databases, from where the state says. Those without keys when it begins are not looked at. An
+// import to a store with fewer namespaces fails at the first database that has none.
 func (im *importer) run(ctx context.Context) error {
 	only := im.o.Database
 	databases, run, err := im.databases(ctx)
@@ -85,7 +91,8 @@ func (im *importer) run(ctx context.Context) error {
 	return nil
 }
 
-// libraries takes the libraries of functions, or compares them.
+// libraries takes the libraries of functions, or compares them. They come first, so that an import that is gone on with
+// has them too: loading one again replaces it.
 func (im *importer) libraries(ctx context.Context) error {
 	theirs, err := im.link.libraries(ctx)
 	if err != nil {
@@ -109,12 +116,13 @@ func (im *importer) libraries(ctx context.Context) error {
 	return nil
 }
 
-// skip counts and names what cannot be stored, or ends the import.
+// skip counts and names what cannot be stored, or ends the import, with a word on what is stored by then.
 func (im *importer) skip(why error) error {
 	return im.o.skip(&im.Result, why, fmt.Errorf("%w (the pages before it are stored; --keep-going skips such keys)", why))
 }
 
-// database goes through one database.
+// database goes through one database, from a cursor on. The state has the cursor after a page only when the page has
+// been stored: an import that goes on repeats a page rather than leave one out.
 func (im *importer) database(ctx context.Context, database int, cursor string) error {
 	store, err := im.store.Use(database)
 	if err != nil {
@@ -158,7 +166,9 @@ func (im *importer) database(ctx context.Context, database int, cursor string) e
 }
 
 // storePage stores a page of keys in one transaction. A key that has gone meanwhile is deleted: an earlier page may
-// have had it.
+// have had it. The transaction may be run more than once, so what it counts begins anew each time and is added only
+// when it has been committed. A payload that cannot be stored skips its key; an error of the store ends the import, and
+// nothing of the page is stored.
 func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) error {
 	var refused []error
 	var stored, bytes, expired int64

@@ -16,10 +16,11 @@ import (
 // pipelined, a page of keys at a time. Values travel as DUMP payloads, so that a key is one command each way, whatever
 // it holds.
 
-// A link is such a connection.
+// A link is such a connection. Its methods work on the database that the caller has selected.
 type link struct{ *remote.Conn }
 
-// databases lists the databases that hold keys, and says which run of a server it is.
+// databases lists the databases that hold keys, in ascending order, and says which run of a server it is: a cursor
+// means nothing to another one. The keyspace section of INFO has a field for each of them and for no others.
 func (l link) databases(ctx context.Context) (list []int, run string, err error) {
 	r, err := l.Call(ctx, "INFO")
 	if err != nil {
@@ -63,7 +64,8 @@ func (l link) scan(ctx context.Context, cursor, match, typ string, count int) (p
 	return p, nil
 }
 
-// A dumped key is what a Redis has of it. The payload is nil if it has gone meanwhile.
+// A dumped key is what a Redis has of it. The payload is nil if it has gone meanwhile. refused is why the server would
+// not give it, or this one not take it.
 type dumped struct {
 	payload  []byte
 	deadline int64 // Unix milliseconds; 0: none
@@ -103,7 +105,7 @@ func (l link) dump(ctx context.Context, keys [][]byte, exact bool, now func() in
 	return found, err
 }
 
-// knowsExactDeadlines asks whether the server has PEXPIRETIME.
+// knowsExactDeadlines asks whether the server has PEXPIRETIME, by the key of the empty name, which need not be there.
 func (l link) knowsExactDeadlines(ctx context.Context) (bool, error) {
 	r, err := l.Ask(ctx, "PEXPIRETIME", "")
 	if err != nil {
@@ -144,7 +146,8 @@ func (l link) libraries(ctx context.Context) (map[string]string, error) {
 	return list, nil
 }
 
-// missing says which of the keys the server does not have, in the database that is selected.
+// missing says which of the keys the server does not have, in the database that is selected. A key that expires in
+// between is one of them.
 func (l link) missing(ctx context.Context, keys []db.KeyInfo) (gone []string, err error) {
 	command := func(dst []byte, i int) ([]byte, error) {
 		return resp.AppendCommandStrings(dst, "EXISTS", keys[i].Key), nil

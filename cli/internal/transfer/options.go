@@ -47,7 +47,7 @@ type Result struct {
 // maxNamed is how many keys that are skipped, or differ, are named one by one.
 const maxNamed = 100
 
-// skip names what the other side cannot take, and counts it; without KeepGoing it is an error.
+// skip names what the other side cannot take, and counts it; without KeepGoing it is an error, which is end.
 func (o *Options) skip(r *Result, why, end error) error {
 	if !o.KeepGoing {
 		return end
@@ -58,13 +58,15 @@ func (o *Options) skip(r *Result, why, end error) error {
 	return nil
 }
 
+// warn passes a warning on, if somebody wants it.
 func (o *Options) warn(err error) {
 	if o.Warn != nil {
 		o.Warn(err)
 	}
 }
 
-// pace reports the progress, and waits until so many keys are due.
+// pace reports the progress, and waits until so many keys are due: those so far, at the rate, since the start. A
+// transfer that was slow for a while may catch up after that.
 func (o *Options) pace(ctx context.Context, started time.Time, r *Result) error {
 	if o.Progress != nil {
 		o.Progress(r.Keys, r.Bytes)

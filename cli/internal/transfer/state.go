@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-// A state is where an import stands, as --state keeps it. A cursor of SCAN is one for a run of a server.
+// A state is where an import stands, as --state keeps it. A cursor of SCAN is one for a run of a server. All pages
+// before the cursor are on disk: the store is synced before the state is written, so it never promises too much. It may
+// be some seconds old; what came after it is imported once more.
 type state struct {
 	Run string `json:"run"`
 	importOf
@@ -27,7 +29,8 @@ type importOf struct {
 }
 
 // loadState reads where an earlier import stopped. A cursor of another run of the server, or one that came to its end,
-// is no use.
+// is no use: the import begins from the beginning, with a warning. A state of another import is an error instead,
+// because this one would overwrite it.
 func (im *importer) loadState(run string, of importOf) error {
 	im.state = state{Run: run, importOf: of}
 	if im.o.State == "" {
@@ -55,7 +58,9 @@ func (im *importer) loadState(run string, of importOf) error {
 	return nil
 }
 
-// saveState notes where the import stands, every few seconds and at its end, after all of it is on disk.
+// saveState notes where the import stands, every few seconds and at its end, after all of it is on disk. The file is
+// replaced by a rename, so it is the old or the new one if the process ends here. Its own name is not synced: a power
+// cut may bring the old one back, which is only older.
 func (im *importer) saveState(now bool) error {
 	const interval = 2 * time.Second
 	if im.o.State == "" || !im.loaded || im.compare || !now && time.Since(im.saved) < interval {

@@ -18,7 +18,9 @@ import (
 	"github.com/stavedb/stave/jsonl"
 )
 
-// Verify compares every key of a server, and every key that the store alone has. It changes nothing.
+// Verify compares every key of a server, and every key that the store alone has. It changes nothing. It reads all
+// values of both sides, so it takes longer than an import. Keys that are written meanwhile may be reported though they
+// are right.
 func Verify(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOptions) (Result, error) {
 	im := &importer{link: link{conn}, store: store, o: o, compare: true, started: time.Now()}
 	err := im.run(ctx)
@@ -47,7 +49,8 @@ func (im *importer) compareLibraries(theirs map[string]string) error {
 	return nil
 }
 
-// strangers names the keys that the store has and the server has not.
+// strangers names the keys that the store has and the server has not. It asks for existence only: those that both have
+// were compared before.
 func (im *importer) strangers(ctx context.Context) error {
 	for _, ns := range im.store.Stats().Namespaces {
 		if im.o.Database >= 0 && ns.Namespace != im.o.Database {
@@ -85,7 +88,8 @@ func (im *importer) differs(why error) {
 	}
 }
 
-// comparePage compares a page of keys with the store, and names those that differ.
+// comparePage compares a page of keys with the store, and names those that differ. Deadlines of a server that does not
+// tell them exactly may be a second apart: they were computed from two clocks.
 func (im *importer) comparePage(store *db.Store, keys [][]byte, found []dumped) error {
 	ours := make([]dumped, len(keys))
 	for i, key := range keys {
@@ -109,7 +113,8 @@ func (im *importer) comparePage(store *db.Store, keys [][]byte, found []dumped) 
 	return nil
 }
 
-// dumpOwn is what the store has of a key.
+// dumpOwn is what the store has of a key, in one view, so that the deadline is that of the value. A key that is not
+// there has no payload, and that is no error.
 func dumpOwn(store *db.Store, key string) (d dumped, err error) {
 	err = store.ViewKeys([]string{key}, func(tx *db.Tx) error {
 		if d.payload, err = tx.Key(key).Dump(); err != nil {
@@ -191,6 +196,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 	return different, nil
 }
 
+// deadlineText shows a deadline, in Unix milliseconds, to the millisecond that it may differ by.
 func deadlineText(ms int64) string {
 	if ms == 0 {
 		return "none"
