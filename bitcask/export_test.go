@@ -98,3 +98,20 @@ func LiveBytes(s *Store) map[uint32]int64 {
 	}
 	return live
 }
+
+// LoadSteadily has a store search its INDEX as if the background loaded it.
+func LoadSteadily(s *Store) {
+	if s.lazy != nil {
+		s.lazy.steadily = true
+	}
+}
+
+// LoadOrder returns the stripes that the background would load, in its order.
+func LoadOrder(s *Store) (order []int) {
+	var tried [keydir.Stripes]bool
+	for i := s.lazy.next(&tried); i >= 0; i = s.lazy.next(&tried) {
+		tried[i] = true
+		order = append(order, i)
+	}
+	return order
+}

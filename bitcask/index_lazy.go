@@ -1,10 +1,12 @@
 package bitcask
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +20,8 @@ import (
 
 // Loading the INDEX after Open. A store whose INDEX is longer than lazyFrom serves before it has
 // loaded any of it: a stripe is loaded by whoever locks it first, and all of them by a goroutine in
-// the background.
+// the background. A lock-free get neither loads nor waits: it searches the section where it lies in the file, a fifth
+// of the work of loading it, and asks the background to load that stripe next.
 //
 // Whoever holds a stripe's lock, however it got it, may rely on two sentences:
 //
@@ -55,6 +58,7 @@ type lazyIndex struct {
 	loader   *indexfile.Reader
 	sections [keydir.Stripes][]indexfile.Section // does not change
 	timed    [keydir.Stripes]bool                // stripes that have deadlines of fields; does not change
+	steadily bool                                // the background loads what was asked for; does not change once the store is open
 	live     map[uint32]int64                    // bytes that the INDEX promises, by segment; does not change
 	opened   bool                                // log is known; does not change once the store is open
 	log      []lazySegment                       // as it was at Open; nor does this
@@ -62,7 +66,11 @@ type lazyIndex struct {
 	has      [keydir.Stripes]atomic.Bool         // those that are: nobody has to lock a stripe to load it who finds it here
 	loaded   chan struct{}                       // closed when there are none
 	works    sync.Pool                           // of *indexfile.Work
+	asked    [keydir.Stripes]atomic.Bool         // stripes that have been searched for in the file
+	waiting  atomic.Int32                        // goroutines that lock stripes to load them
+	doubted  atomic.Bool                         // damage was found: nothing is searched for
 
+	released bool // by whoever loads the last stripe, or closes the store
 	replaced bool // the INDEX is not the one on disk any more; maintenanceMu guards it
 
 	mu       sync.Mutex // guards all below; taken within the lock of a stripe
@@ -169,7 +177,9 @@ func (z *lazyIndex) loadStripe(i int) error {
 		return nil
 	}
 	st := &z.s.stripes[i]
+	z.waiting.Add(1)
 	st.Lock()
+	z.waiting.Add(-1)
 	defer st.Unlock()
 	if z.s.closed.Load() {
 		return ErrClosed // whoever closes the store loads what that needs
@@ -242,14 +252,23 @@ func (s *opener) loadTimed() error {
 
 // loadInBackground loads every stripe, one at a time. What fails is tried again by whoever needs it.
 func (s *opener) loadInBackground() {
-	for i := range s.stripes {
+	var tried [keydir.Stripes]bool
+	for {
+		i := s.lazy.next(&tried)
+		if i < 0 {
+			break
+		}
 		if s.work.stopping() {
 			return
 		}
+		tried[i] = true
 		err := s.lazy.loadStripe(i)
 		s.lazy.logMessages()
 		if err != nil && !errors.Is(err, ErrClosed) {
 			s.opts.Logger.Warn("stripe not loaded", "file", IndexFile, "stripe", i, "err", err)
+		}
+		if s.lazy.waiting.Load() > 0 {
+			runtime.Gosched() // who waited for this stripe runs now, and not when the scheduler's time is up
 		}
 	}
 	if s.lazy.wasDamaged() && !s.opts.ReadOnly && s.writing.prepare() == nil {
@@ -257,6 +276,38 @@ func (s *opener) loadInBackground() {
 		defer s.maintenanceMu.Unlock()
 		s.removeDamagedIndex()
 	}
+}
+
+// next returns the stripe that the background is to load, -1 if it has tried all: first those that gets have asked for.
+func (z *lazyIndex) next(tried *[keydir.Stripes]bool) int {
+	first := -1
+	for i := range tried {
+		if tried[i] || z.has[i].Load() {
+			continue
+		}
+		if z.asked[i].Load() {
+			return i
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	return first
+}
+
+// find is keydir.Directory.TryGet for a stripe that is not loaded: it searches the INDEX. What that says was so when the
+// search began, for whoever changes a stripe has loaded it before. Without a background only the first search is
+// answered; whoever comes next is to load the stripe.
+func (z *lazyIndex) find(space uint32, h uint64) (keydir.Loc, keydir.Lookup) {
+	i := keydir.StripeOf(h)
+	if z.has[i].Load() || z.doubted.Load() || z.asked[i].Swap(true) && !z.steadily {
+		return 0, keydir.LookupRetry
+	}
+	k, ok := slices.BinarySearchFunc(z.sections[i], space, func(is indexfile.Section, space uint32) int { return cmp.Compare(is.Space, space) })
+	if !ok {
+		return 0, keydir.LookupRetry
+	}
+	return z.loader.Find(&z.sections[i][k], h)
 }
 
 // load loads a stripe. The caller holds its lock, exclusively.
@@ -316,6 +367,7 @@ func (z *lazyIndex) into(dir *keydir.Directory, i int) *keydir.Directory {
 }
 
 func (z *lazyIndex) damage(is *indexfile.Section, err error) error {
+	z.doubted.Store(true)
 	return fmt.Errorf("%s: stripe %d of space %d, at %d: %w", IndexFile, is.Stripe, is.Space, is.Offset, err)
 }
 
@@ -355,13 +407,13 @@ func (z *lazyIndex) finish() {
 
 // release closes the file.
 func (z *lazyIndex) release() {
-	if z.loader == nil {
+	if z.released {
 		return
 	}
+	z.released = true
 	if err := z.loader.Close(); err != nil {
 		z.say(func() { z.s.opts.Logger.Warn("closing", "file", IndexFile, "err", err) })
 	}
-	z.loader = nil
 }
 
 func (z *lazyIndex) wasDamaged() bool {

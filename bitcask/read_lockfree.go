@@ -10,7 +10,8 @@ import "github.com/stavedb/stave/keydir"
 //
 //   - The keydir had one slot for the hash, of a string, and no removal that may yet
 //     be rolled back (keydir.Directory.TryGet). A put that may yet be rolled back has a
-//     pending location, which leads to no segment.
+//     pending location, which leads to no segment. Of a stripe that was not loaded yet when
+//     the search began, the INDEX says the same (lazyIndex.find).
 //   - The record there verifies and has the name of the key.
 //   - The segment was still listed after the value had been copied. A segment is always
 //     unlisted before it is unmapped, so the copy is of the segment and not of what the
@@ -27,6 +28,9 @@ func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]b
 	}
 	sp := spaces.Names[ns]
 	loc, lookup := sp.Dir.TryGet(h, &s.stripes[keydir.StripeOf(h)].removed)
+	if lookup == keydir.LookupRetry && s.lazy != nil {
+		loc, lookup = s.lazy.find(sp.ID, h)
+	}
 	switch lookup {
 	case keydir.LookupRetry:
 		return dst, keydir.LookupRetry

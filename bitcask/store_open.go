@@ -148,6 +148,7 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 		s.loadingUntil, s.opts.seam.Until = nil, nil
 	}
 	if s.lazy != nil && s.opts.seam.Load != seam.LoadOnDemand {
+		s.lazy.steadily = true
 		s.work.Go(s.prepareInBackground)
 		s.work.Go(s.loadInBackground)
 	}

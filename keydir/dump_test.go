@@ -393,6 +393,48 @@ func TestPromise(t *testing.T) {
 	check(t, n)
 }
 
+// TestFindInDump: a search in a dump finds what a lock-free search finds in the stripe that is loaded from it, of every
+// type and of hashes of several slots.
+func TestFindInDump(t *testing.T) {
+	seed := keydir.Seed{5, 7}
+	d := keydir.NewDirectory(seed)
+	populate(chance.Rand(t), d, seed, 3000)
+	for i := range 100 { // hashes that collide
+		d.Insert(seed.Hash(fmt.Sprint("key", i)), keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(1, uint32(100+i), 64)})
+	}
+	var dumps [keydir.Stripes][]byte
+	for stripe := range dumps {
+		dumps[stripe] = dump(d, stripe, 1<<20)
+	}
+	n := reload(t, d, seed, 64, 1<<20)
+	found := map[keydir.Lookup]int{}
+	for i := range 6000 {
+		h := seed.Hash(fmt.Sprint("key", i))
+		stripe := keydir.StripeOf(h)
+		found[sameInDump(t, n, dumps[stripe], stripe, h)]++
+		sameInDump(t, n, dumps[stripe], stripe, h^8) // its neighbour
+		if loc, lookup := keydir.FindInDump(dumps[stripe], stripe^1, h); lookup != keydir.LookupRetry && len(dumps[stripe]) > 0 {
+			t.Fatalf("found %v, %v in the dump of another stripe", loc, lookup)
+		}
+	}
+	if len(found) != 3 {
+		t.Errorf("not everything occurred: %v", found)
+	}
+}
+
+// sameInDump compares a search in a dump with one in the directory that was loaded from it.
+func sameInDump(t *testing.T, d *keydir.Directory, dump []byte, stripe int, h uint64) keydir.Lookup {
+	t.Helper()
+	loc, lookup := d.TryGet(h, new(atomic.Uint64))
+	if lookup == keydir.LookupHit && loc.Pending() {
+		loc, lookup = 0, keydir.LookupRetry // in chunks
+	}
+	if gotLoc, got := keydir.FindInDump(dump, stripe, h); got != lookup || gotLoc != loc {
+		t.Fatalf("hash %x of stripe %d: %v, %v in the dump, %v, %v in the directory", h, stripe, gotLoc, got, loc, lookup)
+	}
+	return lookup
+}
+
 func TestLoadRefuses(t *testing.T) {
 	seed := keydir.Seed{3, 4}
 	d := keydir.NewDirectory(seed)
@@ -420,7 +462,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzLoad loads arbitrary bytes: they are refused, or make a sound directory.
+// FuzzLoad loads arbitrary bytes: they are refused, or make a sound directory, in which is found what is found in them.
 func FuzzLoad(f *testing.F) {
 	seed := keydir.Seed{1, 2}
 	d := keydir.NewDirectory(seed)
@@ -432,6 +474,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stripe byte, b []byte) {
 		d := keydir.NewDirectory(seed)
 		l := keydir.Loader{OnLoc: func(loc keydir.Loc) bool { return loc != 0 }}
+		some := uint64(stripe)<<56 | 1<<55 // a hash that is in most of them, or before or after others
+		keydir.FindInDump(b, int(stripe), some)
 		if err := l.Load(d, int(stripe), b); err != nil {
 			if !errors.Is(err, keydir.ErrDump) {
 				t.Fatal(err)
@@ -443,6 +487,8 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("%d bytes in memory of %d", d.Bytes(), len(b))
 		}
 		equalDirectories(t, reload(t, d, seed, 64, 50), d)
+		d.Scan(int(stripe), 0, func(h uint64, _ keydir.Slot) bool { sameInDump(t, d, b, int(stripe), h); return true })
+		sameInDump(t, d, b, int(stripe), some)
 	})
 }
 

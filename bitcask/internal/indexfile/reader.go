@@ -22,7 +22,8 @@ type Reader struct {
 	Locations Locations // that have been loaded; LoadAll adds to it
 
 	file  vfs.File
-	data  []byte // mapping, or nil
+	data  []byte       // mapping, or nil
+	finds sync.RWMutex // shared by Find, exclusive to Close
 	size  uint64
 	store [16]byte
 	seed  keydir.Seed
@@ -44,8 +45,10 @@ func (l *Reader) Map() {
 	}
 }
 
-// Close releases mapping and file.
+// Close releases mapping and file, when nobody searches in it.
 func (l *Reader) Close() error {
+	l.finds.Lock()
+	defer l.finds.Unlock()
 	var err error
 	if l.data != nil {
 		err = l.file.(vfs.Mapper).Unmap(l.data)
@@ -172,6 +175,26 @@ func (w *Work) verified(is *Section) ([]byte, error) {
 		err = ErrUnfit
 	}
 	return b, err
+}
+
+// Find is keydir.FindInDump of a section that verifies. It returns LookupRetry if it does not, or if there is no mapping:
+// any number of goroutines may call it, alongside Close and after it.
+func (l *Reader) Find(is *Section, h uint64) (loc keydir.Loc, lookup keydir.Lookup) {
+	if !l.finds.TryRLock() {
+		return 0, keydir.LookupRetry
+	}
+	defer l.finds.RUnlock()
+	if l.data == nil {
+		return 0, keydir.LookupRetry
+	}
+	var fault error // which leaves LookupRetry
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer recoverFault(&fault)
+	b := l.data[is.Offset : is.Offset+is.Length]
+	if l.seal.Sum(uint32(is.Offset), b) != is.Crc {
+		return 0, keydir.LookupRetry
+	}
+	return keydir.FindInDump(b, int(is.Stripe), h)
 }
 
 // recoverFault makes a page fault an error: the file was cut under us, or its disk fails.
