@@ -350,6 +350,9 @@ func (o *orderedPages) check() error {
 				if o.layout != ranked && entries.data[off] != entries.tags.tag(key) {
 					return fmt.Errorf("wrong tag")
 				}
+				if entries.even > 0 && e.end-off != entries.even { // K9
+					return fmt.Errorf("entry of %d bytes in a page of %d each", e.end-off, entries.even)
+				}
 				lastKey, lastName = key, name
 				count++
 				n++

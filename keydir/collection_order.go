@@ -11,7 +11,7 @@ const (
 	// walks half a page on average, so smaller pages are faster and cost more index.
 	pageLimit = 2048
 
-	pageHeaderBytes = 16 // bytes: tag base 8, bytes of entries 4, entries 2, tag shift 1, strays 1
+	pageHeaderBytes = 16 // bytes: tag base 8, bytes of entries 3, size of each 1, entries 2, tag shift 1, strays 1
 	groupLimit      = 128
 )
 
@@ -33,6 +33,7 @@ const (
 //	K7: ref.key is the key of the page's first entry, and ref.name begins its name; lowKeys[g] is the key of the group's
 //	    first page.
 //	K8: ref.n, group.n, sums and n agree with the pages.
+//	K9: if a page's header has a size of its entries, each of them has that size.
 type orderedPages struct {
 	arena   *arena
 	hash    *hasher
@@ -70,25 +71,35 @@ func (o *orderedPages) entries(page uint32) packed { return o.entriesIn(o.arena.
 
 // entriesIn returns the entries of a page's block.
 func (o *orderedPages) entriesIn(b []byte) packed {
-	used := binary.LittleEndian.Uint32(b[8:])
+	sizes := binary.LittleEndian.Uint32(b[8:])
 	return packed{
-		data:   b[pageHeaderBytes : pageHeaderBytes+used],
+		data:   b[pageHeaderBytes : pageHeaderBytes+sizes&usedMask],
 		n:      int(binary.LittleEndian.Uint16(b[12:])),
+		even:   int(sizes >> usedBits),
 		layout: o.layout,
 		tags:   tagRange{binary.LittleEndian.Uint64(b), b[14]},
 		hash:   o.hash,
 	}
 }
 
-// setPageHeader writes a page's header.
-func setPageHeader(b []byte, r tagRange, used, n int) {
+// What a page's header has in four bytes: the bytes of the entries, and the size of each entry if it is the same for all,
+// and fits; otherwise zero.
+const (
+	usedBits = 24
+	usedMask = 1<<usedBits - 1
+	maxEven  = 1<<(32-usedBits) - 1
+)
+
+// setPageHeader writes the header of a page that has its entries already.
+func (o *orderedPages) setPageHeader(b []byte, r tagRange, used, n int) {
 	binary.LittleEndian.PutUint64(b, r.base)
 	b[14], b[15] = r.shift, 0
-	setPageSize(b, used, n)
+	entries := packed{data: b[pageHeaderBytes : pageHeaderBytes+used], n: n, layout: o.layout}
+	setPageSize(b, used, n, entries.evenSize())
 }
 
-func setPageSize(b []byte, used, n int) {
-	binary.LittleEndian.PutUint32(b[8:], uint32(used))
+func setPageSize(b []byte, used, n, even int) {
+	binary.LittleEndian.PutUint32(b[8:], uint32(used)|uint32(even)<<usedBits)
 	binary.LittleEndian.PutUint16(b[12:], uint16(n))
 }
 
@@ -158,11 +169,7 @@ func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
 	}
 	at.page = lo - 1
 	entries := o.entries(refs[at.page].page)
-	if o.pending && entries.n > 0 && binary.LittleEndian.Uint64(entries.data) >= pendingKind {
-		at.off, at.i, found = entries.seekPending(key, name)
-	} else {
-		at.off, at.i, found = entries.seek(key, name)
-	}
+	at.off, at.i, found = entries.seek(key, name)
 	return at, found
 }
 

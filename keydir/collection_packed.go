@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/bits"
-	"sort"
-	"strings"
 	"unsafe"
 )
 
@@ -86,9 +84,25 @@ func tagRangeOf(first, last uint64) tagRange {
 type packed struct {
 	data   []byte
 	n      int
+	even   int // the size of each entry, if it is known to be the same for all; otherwise 0
 	layout layout
 	tags   tagRange
 	hash   *hasher
+}
+
+// evenSize returns the size that each entry has, 0 if that is not the same for all, or exceeds maxEven.
+func (p *packed) evenSize() int {
+	size := 0
+	for off := 0; off < len(p.data); {
+		e := p.entryAt(off)
+		if off == 0 && e.end <= maxEven {
+			size = e.end
+		} else if e.end-off != size {
+			return 0
+		}
+		off = e.end
+	}
+	return size
 }
 
 // entry is the offsets of one packed entry.
@@ -151,9 +165,13 @@ func (p *packed) seek(key uint64, name string) (off, i int, found bool) {
 		return p.seekRanked(key, name)
 	}
 	tag, tail, data := p.tags.tag(key), p.layout.tail(), p.data
-	for off < len(data) && data[off] < tag {
-		off = skipEntry(data, off, tail)
-		i++
+	if p.even > 0 {
+		off, i = p.seekTag(tag)
+	} else {
+		for off < len(data) && data[off] < tag {
+			off = skipEntry(data, off, tail)
+			i++
+		}
 	}
 	for off < len(data) && data[off] == tag {
 		e := p.entryAt(off)
@@ -171,8 +189,27 @@ func (p *packed) seek(key uint64, name string) (off, i int, found bool) {
 	return off, i, false
 }
 
+// seekTag returns the first of entries of one size whose tag is not below. Hashes, and so tags, are spread evenly: it is
+// near to where it would be if they were so exactly.
+func (p *packed) seekTag(tag uint8) (off, i int) {
+	i = int(tag) * p.n >> 8
+	off = i * p.even
+	for off < len(p.data) && p.data[off] < tag {
+		off += p.even
+		i++
+	}
+	for off > 0 && p.data[off-p.even] >= tag {
+		off -= p.even
+		i--
+	}
+	return off, i
+}
+
 // seekRanked is seek for ranked entries, which hold their scores in full.
 func (p *packed) seekRanked(score uint64, name string) (off, i int, found bool) {
+	if p.even > 0 {
+		return p.seekEven(score, name)
+	}
 	for ; off < len(p.data); i++ {
 		have := binary.LittleEndian.Uint64(p.data[off:])
 		if have > score {
@@ -189,25 +226,49 @@ func (p *packed) seekRanked(score uint64, name string) (off, i int, found bool) 
 	return off, i, false
 }
 
-// seekPending is seekRanked in a page of pending entries alone, which are all of one size.
-func (p *packed) seekPending(score uint64, name string) (off, i int, found bool) {
-	size := ranked.entrySize(pendingLength)
-	i, found = sort.Find(p.n, func(i int) int {
-		off := i * size
-		have := binary.LittleEndian.Uint64(p.data[off:])
-		if score != have {
-			return cmp.Compare(score, have)
+// seekEven is seekRanked for entries of one size. It looks at every eighth entry, and then at each: that waits less for
+// memory than halving does, and less for branches. It halves what has the same score.
+func (p *packed) seekEven(score uint64, name string) (off, i int, found bool) {
+	const stride = 8
+	for i+stride <= p.n && p.scoreOf(i+stride-1) < score {
+		i += stride
+	}
+	for i < p.n && p.scoreOf(i) < score {
+		i++
+	}
+	for end := p.n; i < end; {
+		mid := i
+		if p.scoreOf(min(i+stride, end)-1) == score {
+			mid = int(uint(i+end) / 2)
 		}
-		return strings.Compare(name, asString(p.data[off+size-pendingLength:off+size]))
-	})
-	return i * size, i, found
+		have := p.scoreOf(mid)
+		if have > score {
+			end = mid
+			continue
+		}
+		switch cmp.Compare(asString(p.nameOf(p.entryAt(mid*p.even))), name) {
+		case 0:
+			return mid * p.even, mid, true
+		case -1:
+			i = mid + 1
+		default:
+			end = mid
+		}
+	}
+	return i * p.even, i, false
 }
+
+// scoreOf returns the score of the i-th of ranked entries of one size.
+func (p *packed) scoreOf(i int) uint64 { return binary.LittleEndian.Uint64(p.data[i*p.even:]) }
 
 // first returns the name of the first entry, valid while the entries do not change.
 func (p packed) first() string { return asString(p.nameOf(p.entryAt(0))) }
 
 // at returns the offset of the i-th entry; the end for i = n.
 func (p *packed) at(i int) int {
+	if p.even > 0 {
+		return i * p.even
+	}
 	off := 0
 	if p.layout == ranked {
 		for ; i > 0; i-- {

@@ -2,8 +2,11 @@ package keydir
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"github.com/stavedb/stave/internal/test/chance"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 )
@@ -199,6 +202,53 @@ func TestPaged(t *testing.T) {
 	for i := range p.n {
 		if *p.at(i) != i {
 			t.Fatalf("element %d is %d", i, *p.at(i))
+		}
+	}
+}
+
+// TestSeekEven compares searches among entries of one size, which need not be walked, with walks, for every name and
+// score that is there, is between two, or is before or after all.
+func TestSeekEven(t *testing.T) {
+	rng := rand.New(rand.NewPCG(chance.Seed(t), 0))
+	for range 300 {
+		scores := 1 + rng.IntN(40)
+		layout := layout(rng.IntN(3))
+		h := &hasher{seed: Seed{rng.Uint64(), 2}, mask: ^uint64(0) << (rng.IntN(2) * 60)} // few hashes, or many
+		type item struct {
+			key  uint64
+			name string
+		}
+		var items []item
+		for i := range rng.IntN(60) {
+			it := item{uint64(2 * rng.IntN(scores)), fmt.Sprintf("%04d", 2*i)}
+			if layout != ranked {
+				it.key = h.sum(it.name)
+			}
+			items = append(items, it)
+		}
+		slices.SortFunc(items, func(a, b item) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.name, b.name))
+		})
+		walked := packed{n: len(items), layout: layout, tags: allHashes, hash: h}
+		size := layout.entrySize(4)
+		walked.data = make([]byte, size*len(items))
+		for i, it := range items {
+			walked.write(i*size, it.key, it.name, 1, 2)
+		}
+		if len(items) > 0 && walked.evenSize() != size {
+			t.Fatalf("entries of %d bytes each have %d", size, walked.evenSize())
+		}
+		even := walked
+		even.even = walked.evenSize()
+		for range 200 {
+			key, name := uint64(rng.IntN(2*scores+1)), fmt.Sprintf("%04d", rng.IntN(122))
+			if layout != ranked {
+				key = h.sum(name)
+			}
+			off, i, found := even.seek(key, name)
+			if wantOff, want, wantFound := walked.seek(key, name); off != wantOff || i != want || found != wantFound {
+				t.Fatalf("layout %d: %x, %q is number %d at %d (%v), a walk finds %d at %d (%v)", layout, key, name, i, off, found, want, wantOff, wantFound)
+			}
 		}
 	}
 }

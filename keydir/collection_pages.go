@@ -14,7 +14,13 @@ func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, sco
 	used := len(old.data)
 	b := o.arena.resize(r.page, pageHeaderBytes+used+size)
 	openGap(b[pageHeaderBytes:], at.off, used, size)
-	setPageSize(b, used+size, old.n+1)
+	even := old.even
+	if old.n == 0 && size <= maxEven {
+		even = size
+	} else if even != size {
+		even = 0
+	}
+	setPageSize(b, used+size, old.n+1, even)
 	entries := o.entriesIn(b)
 	entries.write(at.off, key, name, loc, score)
 	if o.layout != ranked && !old.tags.holds(key) && stray(b, old.n) {
@@ -71,7 +77,7 @@ func limitOf(page uint32) int {
 // that key.
 func (o *orderedPages) newPage(group, page int, key uint64, tags tagRange) position {
 	r := ref{key: key, page: o.arena.newHandle()}
-	setPageHeader(o.arena.alloc(r.page, pageHeaderBytes), tags, 0, 0)
+	o.setPageHeader(o.arena.alloc(r.page, pageHeaderBytes), tags, 0, 0)
 	group, page = o.insertRef(group, page, r)
 	return position{group: group, page: page}
 }
@@ -86,10 +92,10 @@ func (o *orderedPages) split(cut position, off, i int) position {
 	right := ref{page: o.arena.newHandle(), n: left.n - uint32(cut.i)}
 	b := o.arena.alloc(right.page, pageHeaderBytes+len(data))
 	copy(b[pageHeaderBytes:], data)
-	setPageHeader(b, entries.tags, len(data), int(right.n))
+	o.setPageHeader(b, entries.tags, len(data), int(right.n))
 	right.key, right.name = o.refit(right.page)
 
-	setPageHeader(o.arena.block(left.page), entries.tags, cut.off, cut.i)
+	o.setPageHeader(o.arena.block(left.page), entries.tags, cut.off, cut.i)
 	o.arena.resize(left.page, pageHeaderBytes+cut.off)
 	o.refit(left.page)
 	left.n = uint32(cut.i)
@@ -113,7 +119,7 @@ func (o *orderedPages) refit(page uint32) (key, name uint64) {
 	if o.layout != ranked {
 		last := entries.key(entries.entryAt(entries.at(entries.n - 1)))
 		entries.retag(tagRangeOf(first, last))
-		setPageHeader(b, entries.tags, len(entries.data), entries.n)
+		o.setPageHeader(b, entries.tags, len(entries.data), entries.n)
 	}
 	return first, o.abbreviate(entries.first())
 }
@@ -133,7 +139,7 @@ func (o *orderedPages) remove(at position) {
 	}
 	closeGap(b[pageHeaderBytes:], at.off, used, size)
 	used -= size
-	setPageSize(b, used, entries.n-1)
+	setPageSize(b, used, entries.n-1, entries.even)
 	o.arena.resize(page, pageHeaderBytes+used)
 	if at.off == 0 {
 		entries = o.entries(page)
@@ -167,7 +173,7 @@ func (o *orderedPages) merge(group, page int) {
 		}
 		b := o.arena.resize(refs[p].page, pageHeaderBytes+used)
 		copy(b[pageHeaderBytes+len(left.data):], right.data)
-		setPageHeader(b, left.tags, used, left.n+right.n)
+		o.setPageHeader(b, left.tags, used, left.n+right.n)
 		o.refit(refs[p].page)
 		refs[p].n += refs[p+1].n
 		o.dropPage(group, p+1)
@@ -221,7 +227,7 @@ func (p *pageBuilder) flush() {
 			b[pageHeaderBytes+off] = r.tag(p.keys[i])
 		}
 	}
-	setPageHeader(b, r, len(p.data), n)
+	o.setPageHeader(b, r, len(p.data), n)
 	first := o.entriesIn(b).first()
 	p.refs = append(p.refs, ref{key: p.keys[0], name: o.abbreviate(first), page: p.page, n: uint32(n)})
 	if len(p.refs) == groupLimit*3/4 {
