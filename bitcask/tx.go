@@ -45,6 +45,8 @@ type Tx struct {
 	lastCollection keydir.Collection
 	lastKey        string
 
+	changes uint64 // see Changes
+
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
 }

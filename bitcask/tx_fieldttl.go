@@ -109,6 +109,11 @@ func (t *Tx) dropAlongside(typ keydir.Type, sp *namespace.Space, h uint64, key s
 	if !ok {
 		return 0
 	}
+	return t.dropAlongsideOf(coll, typ, sp, h, key, elems...)
+}
+
+// dropAlongsideOf is dropAlongside of the collection that stands alongside.
+func (t *Tx) dropAlongsideOf(coll keydir.Collection, typ keydir.Type, sp *namespace.Space, h uint64, key string, elems ...string) (n int) {
 	for _, elem := range elems {
 		if score, old, had := coll.DeleteScored(elem); had {
 			n++

@@ -35,6 +35,11 @@ func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
 	if ok && coll.Full() || !ok && sp.Dir.Full(h) {
 		return fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
 	}
+	if ok && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
+		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
+			return nil
+		}
+	}
 	loc, err := t.add(KindElement, keydir.StreamGroups, sp, h, key, elem, value)
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
 	if ranges != nil {
 		names = coll.Within(ranges)
 	}
-	if n = t.dropAlongside(keydir.StreamGroups, sp, h, key, names...); n == 0 {
+	if n = t.dropAlongsideOf(coll, keydir.StreamGroups, sp, h, key, names...); n == 0 {
 		return 0, nil
 	}
 	_, err = t.add(KindElementTombstone, keydir.StreamGroups, sp, h, key, elem, nil)

@@ -17,8 +17,8 @@ type undoOp struct {
 	h        uint64
 	old, new keydir.Slot
 	key      string
-	elem     string
-	index    int64
+	elem     string // of undoRewrite the value
+	index    int64  // of undoRewrite where that is in the buffer
 	score    uint64
 	loc      keydir.Loc   // replaced or deleted element
 	place    keydir.Place // of an element of a hash or set
@@ -43,6 +43,7 @@ const (
 	undoDeleteEntry          // insert again
 	undoTrim                 // restore the entries
 	undoMeta                 // put the old location of the meta record back
+	undoRewrite              // put the old value of a record that waits back
 )
 
 func (u *undoOp) run() {
@@ -98,6 +99,27 @@ func (u *undoOp) run() {
 	}
 }
 
+// Changes is a number that is another one after each change of the transaction, a rollback and a commit included.
+func (t *Tx) Changes() uint64 { return t.changes }
+
+// rewrite writes another value of the same length to a record that waits for the commit, so that a record which several
+// calls of a transaction change is written once. It reports false if it cannot.
+func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
+	if !loc.Pending() {
+		return false
+	}
+	r := &t.recs[loc.Offset()]
+	rec := r.record(t.buf)
+	if r.value != nil || len(rec.Value) != len(value) {
+		return false
+	}
+	t.changes++
+	at := r.pos + r.size - len(value)
+	t.undo = append(t.undo, undoOp{op: undoRewrite, index: int64(at), elem: string(rec.Value)})
+	copy(t.buf[at:], value)
+	return true
+}
+
 // Savepoint is a moment within a transaction.
 type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
 
@@ -127,8 +149,13 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 }
 
 func (t *Tx) rollbackTo(sp Savepoint) {
+	t.changes++
 	for i := len(t.undo) - 1; i >= sp.undo; i-- {
-		t.undo[i].run()
+		if u := &t.undo[i]; u.op == undoRewrite {
+			copy(t.buf[u.index:], u.elem)
+		} else {
+			u.run()
+		}
 	}
 	t.single = singlePut{}
 	clear(t.recs[sp.recs:])

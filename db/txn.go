@@ -235,6 +235,13 @@ func (t *txn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
 	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), elem)
 }
 
+func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
+	if t.group == nil && t.write {
+		t.group = new(structures.KnownGroup)
+	}
+	return t.group, t.base.Changes()
+}
+
 func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err

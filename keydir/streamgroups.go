@@ -75,6 +75,9 @@ func ConsumerRange(group, consumer uint32) string {
 	return string(appendGroup(append(appendGroup([]byte("C:"), group), ':'), consumer))
 }
 
+// IsPending reports whether an element is a pending entry.
+func IsPending(elem string) bool { return elem != "" && elem[0] == 'p' }
+
 // PendingID is the id in the name of a pending entry.
 func PendingID(elem []byte) StreamID {
 	b := elem[len(elem)-16:]

@@ -31,6 +31,9 @@ type streamGroup struct {
 	number uint32
 	last   StreamID // that was delivered
 	read   int64    // entries, -1 if unknown
+
+	positioned    bool          // last and read have been read
+	consumerKnown groupConsumer // see KnownGroup
 }
 
 // GroupsError reports a group, a consumer or a pending entry whose value is none.
@@ -48,8 +51,8 @@ func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
 
 // open looks the group up and reads its record.
 func (g StreamGroup) open() (o streamGroup, err error) {
-	o, elem, loc, err := g.find()
-	if err != nil {
+	o, elem, loc, err := g.find(true)
+	if err != nil || o.positioned {
 		return o, err
 	}
 	parts, err := o.value(elem, loc)
@@ -61,18 +64,23 @@ func (g StreamGroup) open() (o streamGroup, err error) {
 	if err != nil || !ok {
 		return o, &GroupsError{o.Key, elem}
 	}
-	o.last, o.read = last, read
+	o.last, o.read, o.positioned = last, read, true
 	return o, nil
 }
 
-// find looks the group up, and returns its element and where its record is: where it has read up to is not known yet.
-func (g StreamGroup) find() (o streamGroup, elem string, loc keydir.Loc, err error) {
+// find looks the group up. If it is not known (KnownGroup), or not known how far the group is, which position says
+// that the caller wants to know, it returns its element and where its record is, which says that.
+func (g StreamGroup) find(position bool) (o streamGroup, elem string, loc keydir.Loc, err error) {
 	f, err := g.stream().open()
 	if err != nil {
 		return o, "", loc, err
 	}
 	if !f.Valid() {
 		return o, "", loc, ErrNoGroup
+	}
+	o.StreamGroup, o.stream = g, f
+	if o.known() && (o.positioned || !position) {
+		return o, "", loc, nil
 	}
 	all, err := g.Txn.StreamGroups(f)
 	if err != nil {
@@ -283,6 +291,9 @@ type groupConsumer struct {
 
 // consumer looks a consumer up.
 func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error) {
+	if name != "" && name == o.consumerKnown.name {
+		return o.consumerKnown, true, nil
+	}
 	c.name = name
 	elem := keydir.ConsumerElem(o.number, name)
 	score, loc, ok := o.all.Score(elem)
@@ -333,12 +344,12 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 }
 
 // acted notes that a consumer has been given something.
-func (o *streamGroup) acted(c groupConsumer) error {
+func (o *streamGroup) acted(c *groupConsumer) error {
 	if c.active == o.Now {
 		return nil
 	}
 	c.active = o.Now
-	return o.putConsumer(c)
+	return o.putConsumer(*c)
 }
 
 // CreateConsumer makes a consumer, and says whether it is new. O(log n).

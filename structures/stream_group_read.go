@@ -71,10 +71,14 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 			return err
 		}
 	}
-	if err := o.acted(c); err != nil {
+	if err := o.acted(&c); err != nil {
 		return err
 	}
-	return o.put()
+	if err := o.put(); err != nil {
+		return err
+	}
+	o.note(c)
+	return nil
 }
 
 // History calls visit for what is pending for a consumer after an id, which counts as one more delivery, until it

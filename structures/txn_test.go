@@ -262,6 +262,8 @@ func (m *memory) PutGroups(f keydir.Collection, elem string, value []byte) error
 	return nil
 }
 
+func (m *memory) LastGroup() (*structures.KnownGroup, uint64) { return nil, 0 }
+
 func (m *memory) DeleteGroups(f keydir.Collection, elem string) (n int, err error) {
 	g, _ := m.StreamGroups(f)
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))

@@ -1,0 +1,134 @@
+package db_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/structures"
+)
+
+// groupCall is a call on a stream or a group of it, which says what it has returned.
+type groupCall func(k keys) string
+
+// randomGroupCall draws a call that reads, or changes, what a transaction may know of a group.
+func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
+	key, name, consumer := []string{"s", "t"}[rng.IntN(8)/7], []string{"g", "h"}[rng.IntN(6)/5], []string{"a", "b"}[rng.IntN(4)/3]
+	n, id := 1+rng.IntN(3), db.StreamID{Ms: uint64(rng.Int64N(int64(*last + 2)))}
+	said := func(v any, err error) string { return fmt.Sprint(v, err) }
+	on := func(k keys) db.StreamGroup { return k.Stream(key).Group(name) }
+	switch rng.IntN(64) {
+	case 0, 29, 30, 31:
+		return func(k keys) string { return said(nil, on(k).Set(db.StreamGroupStart{ID: id})) }
+	case 1:
+		return func(k keys) string { return said(on(k).Destroy()) }
+	case 2, 3, 28:
+		return func(k keys) string { return said(nil, on(k).Create(db.StreamGroupStart{Make: true})) }
+	case 4:
+		return func(k keys) string { return said(on(k).DeleteConsumer(consumer)) }
+	case 5:
+		return func(k keys) string { return said(on(k).CreateConsumer(consumer)) }
+	case 6:
+		return func(k keys) string { return said(k.Key(key).Delete()) }
+	case 7:
+		return func(k keys) string { return said(nil, k.Key(key).Rename("t")) }
+	case 8:
+		return func(k keys) string { return said(on(k).Claim(db.StreamClaim{Consumer: consumer}, id)) }
+	case 9:
+		return func(k keys) string { return said(k.Stream(key).Delete(id)) }
+	case 10:
+		return func(k keys) string { return said(on(k).History(consumer, db.StreamID{}, n)) }
+	case 11, 12, 13, 14, 20, 21, 22, 23, 24, 25, 26, 27:
+		*last++
+		id := db.StreamID{Ms: *last}
+		return func(k keys) string {
+			return said(k.Stream(key).AddWith(db.StreamAddOptions{ID: id}, db.Field{Name: "f", Value: []byte("v")}))
+		}
+	case 15:
+		return func(k keys) string {
+			how := structures.StreamGroupRead{Consumer: consumer, Count: n, NoAck: true}
+			var ids []db.StreamID
+			return said(&ids, on(k).VisitRead(how, func(id db.StreamID, _ [][]byte) bool { ids = append(ids, id); return true }))
+		}
+	case 16, 17, 18, 32, 33, 34, 35:
+		return func(k keys) string { return said(on(k).Ack(id, db.StreamID{Ms: id.Ms + 1})) }
+	case 19:
+		return func(k keys) string { return said(on(k).Info()) }
+	}
+	return func(k keys) string { return said(on(k).Read(consumer, n)) }
+}
+
+// describeGroups is all that there is of the groups.
+func describeGroups(t *testing.T, k keys) (text string) {
+	for _, key := range []string{"s", "t"} {
+		groups := ok[[]db.StreamGroupInfo](t)(k.Stream(key).Groups())
+		text += fmt.Sprintln(key, groups)
+		for _, g := range groups {
+			on := k.Stream(key).Group(g.Name)
+			text += fmt.Sprintln(ok[[]db.StreamConsumer](t)(on.Consumers()), ok[[]db.StreamPending](t)(on.Pending(db.StreamPendingRange{To: db.MaxStreamID})))
+		}
+	}
+	return text
+}
+
+// TestStreamGroupCallsOfOneTransaction holds calls that share a transaction, which knows the group that it looked up
+// last and writes its record once, against the same calls by themselves. Parts of the transaction are rolled back.
+func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rng, last := chance.Rand(t), uint64(8)
+		together, alone := vfs.NewMem(), vfs.NewMem()
+		open := func(fs vfs.FS) *db.Store {
+			return ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{}, seam.Options{FS: fs})))
+		}
+		a, b := open(together), open(alone)
+		for round := range 150 {
+			time.Sleep(time.Duration(rng.IntN(8)) * time.Second)
+			var kept []groupCall
+			var got []string
+			must(t, a.Update(func(tx *db.Tx) error {
+				type mark struct {
+					at   db.Savepoint
+					kept int
+				}
+				var marks []mark
+				for range 2 + rng.IntN(30) {
+					switch n := len(marks); {
+					case rng.IntN(6) == 0:
+						marks = append(marks, mark{tx.Savepoint(), len(kept)})
+					case n > 0 && rng.IntN(4) == 0:
+						m := marks[n-1]
+						must(t, tx.RollbackTo(m.at))
+						kept, got, marks = kept[:m.kept], got[:m.kept], marks[:n-1]
+					default:
+						call := randomGroupCall(rng, &last)
+						kept, got = append(kept, call), append(got, call(tx))
+					}
+				}
+				return nil
+			}))
+			var want []string
+			for _, call := range kept {
+				want = append(want, call(b))
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("round %d:\n%q\nby themselves\n%q", round, got, want)
+			}
+			if round%10 == 9 {
+				must(t, a.Close())
+				a = open(together)
+			}
+			if got, want := describeGroups(t, a), describeGroups(t, b); got != want {
+				t.Fatalf("round %d: groups\n%s\nby themselves\n%s", round, got, want)
+			}
+		}
+		must(t, a.Close())
+		must(t, b.Close())
+	})
+}
