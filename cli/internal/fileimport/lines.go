@@ -47,7 +47,7 @@ func (s *Source) lines(ctx context.Context, store *db.Store, o Options) (Result,
 	return im.result(), err
 }
 
-// result adds up what both halves did.
+// result adds up what both halves did. It may be asked at any time.
 func (im *lineImporter) result() Result {
 	r, keys := im.skipped, im.keys.Result()
 	r.Keys, r.Libraries, r.Expired, r.Commands, r.Bytes = keys.Keys, keys.Libraries, keys.Expired, im.commands, im.lines.Bytes()
@@ -131,7 +131,8 @@ func (im *lineImporter) runCommand(line []byte) error {
 	return nil
 }
 
-// library loads a library as a client would: one that a server could not load is refused.
+// library loads a library as a client would: one that a server could not load is refused. The name in the line and the
+// one in the source must agree, or the library would be found under another name than the file says.
 func (im *lineImporter) library(name, text string) error {
 	if stated := rdb.LibraryName(text); stated != name {
 		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)
