@@ -64,12 +64,13 @@ func (im *lineImporter) run(ctx context.Context) error {
 		}
 	}
 	for {
+		imported := im.lines.Number()
 		line, err := im.lines.Next()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the line that was read is not imported any more
 			if err := im.flush(); err != nil {
 				return err
 			}
-			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
+			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, imported))
 			return ctx.Err()
 		}
 		if err != nil {

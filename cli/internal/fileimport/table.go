@@ -125,8 +125,8 @@ func (im *Table) Import(ctx context.Context, store *db.Store, o Options) (_ Resu
 	if im.store, err = store.Use(o.Namespace); err != nil {
 		return im.result, &OptionError{"db", err}
 	}
-	// The position is that after the row which was read, so the rows before it are those that are stored.
 	for {
+		imported := im.rows.InputOffset() // so far: where the next row begins
 		cells, err := im.rows.Read()
 		at := im.rows.InputOffset()
 		im.result.Bytes = at
@@ -136,7 +136,7 @@ func (im *Table) Import(ctx context.Context, store *db.Store, o Options) (_ Resu
 			if err := im.flush(); err != nil {
 				return im.result, err
 			}
-			im.o.warn(fmt.Errorf("interrupted at byte %d of %s; the rows before it are stored", at, im.name))
+			im.o.warn(fmt.Errorf("interrupted at byte %d of %s; the rows before it are stored", imported, im.name))
 			return im.result, ctx.Err()
 		case errors.Is(err, io.EOF):
 			return im.result, im.flush()
