@@ -74,12 +74,12 @@ type pageFigure struct {
 	Wide    int
 }
 
-// Histogram is the argument of the template's histogram.
+// Histogram is the argument of the template's histogram. One without columns is as wide as one with one.
 func (pageData) Histogram(columns []pageColumnData) pageFigure {
 	return pageFigure{columns, max(len(columns), 1) * (pageColumn + 12)}
 }
 
-// A pageTile is a group of keys in the map of groups.
+// A pageTile is a group of keys in the map of groups. Eight shades take turns.
 type pageTile struct {
 	tile
 	Label, Title string

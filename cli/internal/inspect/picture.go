@@ -45,7 +45,8 @@ const (
 	barBeside = 55
 )
 
-// Draw draws all of it.
+// Draw draws all of it, segments first. A store without keys has no more than their figures. Names of keys are made
+// safe for a terminal by humanize.Name.
 func (p Picture) Draw(seen *Report) []byte {
 	var b strings.Builder
 	p.segments(&b, seen)
@@ -138,7 +139,7 @@ func elementsText(n int) string {
 	return humanize.Count(int64(n))
 }
 
-// lives draws how long the keys have to live.
+// lives draws how long the keys have to live, on one line: each class with its share of the keys.
 func (p Picture) lives(b *strings.Builder, k db.Survey) {
 	b.WriteString("\ntime to live  ")
 	for i, d := range k.Deadlines {

@@ -117,6 +117,7 @@ func Look(ctx context.Context, store *db.Store, biggest int, progress func(keys 
 	for _, s := range keys.Segments {
 		expired[s.Segment] = s.ExpiredBytes
 	}
+	// Hints that the opening has refused, by file name.
 	stale := store.Log().Recovery().Stale
 	for _, c := range plan.Choices {
 		s := Segment{

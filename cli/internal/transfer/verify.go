@@ -98,6 +98,7 @@ func (im *importer) comparePage(store *db.Store, keys [][]byte, found []dumped) 
 			return fmt.Errorf("key %s: %w", humanize.Name(string(key), 60), err)
 		}
 	}
+	// In milliseconds.
 	slack := int64(0)
 	if !im.exact {
 		slack = 1000
