@@ -34,4 +34,7 @@
 // The first word of a file is its noun: store_*, tx_*, index_*, follow_*, snapshot, backup. The log is
 // internal/commitlog, bytes are in internal/format, files in internal/segment and internal/manifest; what Open replays
 // is in internal/replay, what a merge does in internal/rewrite, and what Check finds in internal/check.
+//
+// What a Store consists of stands in types that know only what they use: lockedManifest, directoryGuard, deadBytes,
+// firstWrite, indexState, lazyIndex, background. Only Open has an opener; a Tx has its keys and stripes in txLocks.
 package bitcask

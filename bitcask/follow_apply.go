@@ -65,16 +65,16 @@ func (f *follower) lock(entries []format.Entry) *Tx {
 		case e.Kind == KindNamespaces:
 			all = true
 		case e.Kind != KindSystem:
-			t.hold(keydir.StripeOf(h))
+			t.locks.hold(keydir.StripeOf(h))
 		}
 	}
-	if slices.Sort(t.stripes); all {
-		t.stripes = t.stripes[:0]
-		t.holdAll()
+	if slices.Sort(t.locks.stripes); all {
+		t.locks.stripes = t.locks.stripes[:0]
+		t.locks.holdAll()
 	}
-	t.acquire()
+	t.locks.acquire()
 	t.open = true
-	for _, i := range t.stripes {
+	for _, i := range t.locks.stripes {
 		s.stripes[i].removed.Store(math.MaxUint64)
 	}
 	return t

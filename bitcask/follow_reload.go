@@ -65,8 +65,8 @@ func (f *follower) exchange(ctx context.Context, fresh *Store, install func() (a
 	}
 	defer s.maintenanceMu.Unlock()
 	t := s.newTx(true)
-	t.holdAll()
-	t.acquire()
+	t.locks.holdAll()
+	t.locks.acquire()
 	t.open = true
 	defer t.Recycle()
 	s.spaces.Mu.Lock()

@@ -113,8 +113,8 @@ func (s *Store) closeHistory() error {
 func (s *Store) putEpoch(e *history.Epoch, leave int64) error {
 	t := s.newTx(true)
 	t.floor = leave
-	t.holdAll()
-	t.lockStripes()
+	t.locks.holdAll()
+	t.locks.lockStripes()
 	t.open = true
 	err := t.PutSystem(history.RecordName, e.Encode())
 	if err == nil {

@@ -183,10 +183,10 @@ func (t *Tx) load() error {
 	if t.s.lazy == nil {
 		return nil
 	}
-	if t.all {
+	if t.locks.all {
 		return t.s.lazy.loadAll()
 	}
-	for _, i := range t.stripes {
+	for _, i := range t.locks.stripes {
 		if err := t.s.lazy.loadStripe(int(i)); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (t *Tx) PutLibrary(name string, text []byte) error {
 	switch {
 	case !t.open:
 		return ErrTxDone
-	case !t.write:
+	case !t.locks.write:
 		return errReadTx
 	case len(name) == 0 || len(name) > MaxLibraryName || len(text) > MaxLibrary:
 		return fmt.Errorf("library %.40q of %d bytes: %w", name, len(text), ErrTooLarge)

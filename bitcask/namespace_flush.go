@@ -49,10 +49,10 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if !t.open {
 		return nil, 0, ErrTxDone
 	}
-	if !t.write {
+	if !t.locks.write {
 		return nil, 0, errReadTx
 	}
-	if !t.all || len(t.recs) > 0 {
+	if !t.locks.all || len(t.recs) > 0 {
 		return nil, 0, errNotAll
 	}
 	n := &t.s.spaces

@@ -172,8 +172,8 @@ func (s *Store) Sync() error {
 // running transactions. A second call does nothing.
 func (s *Store) Close() error {
 	t := s.newTx(true)
-	t.holdAll()
-	t.acquire()
+	t.locks.holdAll()
+	t.locks.acquire()
 	was := s.closed.Swap(true)
 	t.unlock()
 	t.Recycle()

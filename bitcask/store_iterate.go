@@ -19,7 +19,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		return ErrTxDone
 	}
 	t.materialize()
-	if !t.whole || !t.all && t.held[stripe/64]&(1<<(stripe%64)) == 0 {
+	if !t.locks.whole || !t.locks.all && t.locks.held[stripe/64]&(1<<(stripe%64)) == 0 {
 		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
 	}
 	sp := t.s.spaces.Of(ns)

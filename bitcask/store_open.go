@@ -85,7 +85,7 @@ type opener struct {
 func newStore(dir string, o Options) *Store {
 	s := &Store{dir: dir, maintenanceMu: chanmutex.New(), backups: chanmutex.New(), opts: o, work: background{stop: make(chan struct{})}, hinter: make(chan struct{}, 1)}
 	s.syncing.mode.Store(int32(o.Sync))
-	s.txs.New = func() any { return new(Tx) }
+	s.txs.New = func() any { return &Tx{locks: txLocks{of: &s.stripes, waiters: &s.claimWaiters}} }
 	s.segments.Store(new(segment.Set))
 	s.dead.segments = &s.segments
 	s.guard = directoryGuard{dir: dir, log: &s.log, man: &s.man, work: &s.work, logger: o.Logger}

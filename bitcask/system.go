@@ -50,7 +50,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	switch {
 	case !t.open:
 		return ErrTxDone
-	case !t.write:
+	case !t.locks.write:
 		return errReadTx
 	case len(name) == 0 || len(name) > MaxSystemName:
 		return fmt.Errorf("name of a system record of %d bytes: %w", len(name), ErrTooLarge)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -20,25 +21,10 @@ import (
 // A Tx is for one goroutine. After its end every method fails with ErrTxDone, or does nothing if it
 // returns no error. Its memory is reused only through Recycle.
 type Tx struct {
-	s       *Store
-	open    bool // from Begin to End
-	write   bool
-	all     bool
-	whole   bool // it is about all keys of its stripes, not about some
-	steady  bool // it releases no stripe before its end, for its owner must not wait for it again
-	stripes []uint8
-	held    [keydir.Stripes / 64]uint64
-
-	// The first key that Begin got, and its hash: most transactions are about that one key.
-	hashed    bool
-	firstKey  string
-	firstHash uint64
-	hashes    []uint64 // of the keys, if there are several, in the order in which Begin got them
-	sorted    []uint64 // the same in order, once it is needed
-	at        int      // in hashes: the key that was used last
-
-	claim *claim // on the keys, once the stripes have been released; else nil
-	steps int    // that Yield has counted
+	s     *Store
+	open  bool // from Begin to End
+	locks txLocks
+	steps int // that Yield has counted
 
 	buf       []byte // room for a frame header, then records
 	recs      []txRecord
@@ -61,6 +47,30 @@ type Tx struct {
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
+}
+
+// txLocks are the keys that a transaction is on, and the locks of their stripes. It has these from Begin to End, but for
+// moments in which it has claimed its keys: tx_yield.go.
+type txLocks struct {
+	of      *[keydir.Stripes]stripe // the store's
+	waiters *atomic.Int64           // the store's, for claims
+
+	write   bool
+	all     bool
+	whole   bool // it is about all keys of its stripes, not about some
+	steady  bool // it releases no stripe before its end, for its owner must not wait for it again
+	stripes []uint8
+	held    [keydir.Stripes / 64]uint64
+
+	// The first key that Begin got, and its hash: most transactions are about that one key.
+	hashed    bool
+	firstKey  string
+	firstHash uint64
+	hashes    []uint64 // of the keys, if there are several, in the order in which Begin got them
+	sorted    []uint64 // the same in order, once it is needed
+	at        int      // in hashes: the key that was used last
+
+	claim *claim // on the keys, once the stripes have been released; else nil
 }
 
 // txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without
@@ -125,7 +135,7 @@ var ErrTxDone = errors.New("bitcask: transaction has ended")
 // Begin starts a transaction on the given keys of any namespace.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	t := s.newTx(write)
-	t.holdKeys(keys)
+	t.locks.holdKeys(s.man.Seed, keys)
 	return t, t.lock()
 }
 
@@ -138,12 +148,12 @@ func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error)
 		return nil, false, nil
 	}
 	t = s.newTx(write)
-	t.steady = true
+	t.locks.steady = true
 	if len(keys) == 0 {
-		t.holdAll()
+		t.locks.holdAll()
 	}
-	t.holdKeys(keys)
-	if !t.tryLock() {
+	t.locks.holdKeys(s.man.Seed, keys)
+	if !t.locks.tryLock() {
 		t.Recycle()
 		return nil, false, nil
 	}
@@ -154,7 +164,7 @@ func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error)
 // reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
 	t := s.newTx(write)
-	t.holdAll()
+	t.locks.holdAll()
 	return t, t.lock()
 }
 
@@ -162,9 +172,9 @@ func (s *Store) BeginAll(write bool) (*Tx, error) {
 // its end, so that the log does not grow meanwhile. It loads nothing of the INDEX.
 func (s *Store) BeginHold() (*Tx, error) {
 	t := s.newTx(false)
-	t.whole = true
-	t.stripes = append(t.stripes, everyStripe[:]...) // not held: nothing may be looked up
-	t.acquire()
+	t.locks.whole = true
+	t.locks.stripes = append(t.locks.stripes, everyStripe[:]...) // not held: nothing may be looked up
+	t.locks.acquire()
 	return t, t.begun()
 }
 
@@ -172,14 +182,14 @@ func (s *Store) BeginHold() (*Tx, error) {
 // keys, by hash), for scans that lock little at a time.
 func (s *Store) BeginStripe(write bool, stripe int) (*Tx, error) {
 	t := s.newTx(write)
-	t.whole = true
-	t.hold(stripe)
+	t.locks.whole = true
+	t.locks.hold(stripe)
 	return t, t.lock()
 }
 
 func (s *Store) newTx(write bool) *Tx {
 	t := s.txs.Get().(*Tx)
-	t.s, t.write = s, write
+	t.s, t.locks.write = s, write
 	if cap(t.buf) < format.FrameHeaderSize {
 		t.buf = make([]byte, format.FrameHeaderSize, 512)
 	}
@@ -196,38 +206,38 @@ var everyStripe = func() (all [keydir.Stripes]uint8) {
 }()
 
 // holdAll notes that the transaction is about all keys, and is to lock every stripe.
-func (t *Tx) holdAll() {
-	t.all, t.whole = true, true
-	t.stripes = append(t.stripes, everyStripe[:]...)
+func (l *txLocks) holdAll() {
+	l.all, l.whole = true, true
+	l.stripes = append(l.stripes, everyStripe[:]...)
 }
 
 // holdKeys notes that the transaction is to lock the stripes of keys.
-func (t *Tx) holdKeys(keys []string) {
+func (l *txLocks) holdKeys(seed keydir.Seed, keys []string) {
 	for i, key := range keys {
-		h := t.s.man.Seed.Hash(key)
+		h := seed.Hash(key)
 		if i == 0 {
-			t.hashed, t.firstKey, t.firstHash = true, key, h
+			l.hashed, l.firstKey, l.firstHash = true, key, h
 		}
 		if len(keys) > 1 {
-			t.hashes = append(t.hashes, h)
+			l.hashes = append(l.hashes, h)
 		}
-		t.hold(keydir.StripeOf(h))
+		l.hold(keydir.StripeOf(h))
 	}
-	slices.Sort(t.stripes)
+	slices.Sort(l.stripes)
 }
 
 // hold notes that the transaction is to lock a stripe.
-func (t *Tx) hold(stripe int) {
-	if bit := uint64(1) << (stripe % 64); t.held[stripe/64]&bit == 0 {
-		t.held[stripe/64] |= bit
-		t.stripes = append(t.stripes, uint8(stripe))
+func (l *txLocks) hold(stripe int) {
+	if bit := uint64(1) << (stripe % 64); l.held[stripe/64]&bit == 0 {
+		l.held[stripe/64] |= bit
+		l.stripes = append(l.stripes, uint8(stripe))
 	}
 }
 
 // lock takes the stripe locks in ascending order, which is why no two
 // transactions can wait for each other.
 func (t *Tx) lock() error {
-	if t.write {
+	if t.locks.write {
 		if err := t.s.writing.prepare(); err != nil {
 			return err
 		}
@@ -235,25 +245,25 @@ func (t *Tx) lock() error {
 	if err := t.load(); err != nil {
 		return err
 	}
-	t.acquire()
+	t.locks.acquire()
 	return t.begun()
 }
 
 // acquire takes the locks of the stripes when no key of the transaction is claimed.
-func (t *Tx) acquire() {
-	w := claimWait{s: t.s}
-	for c := t.tryAcquire(); c != nil; c = t.tryAcquire() {
+func (l *txLocks) acquire() {
+	w := claimWait{waiters: l.waiters}
+	for c := l.tryAcquire(); c != nil; c = l.tryAcquire() {
 		w.forEnd(c)
 	}
 	w.over()
 }
 
 // tryAcquire takes all locks, or none and returns the claim that is in the way.
-func (t *Tx) tryAcquire() *claim {
-	for n, i := range t.stripes {
-		t.lockStripe(int(i))
-		if c := t.claimed(int(i)); c != nil {
-			t.unlockStripes(t.stripes[:n+1])
+func (l *txLocks) tryAcquire() *claim {
+	for n, i := range l.stripes {
+		l.lockStripe(int(i))
+		if c := l.claimed(int(i)); c != nil {
+			l.unlockStripes(l.stripes[:n+1])
 			return c
 		}
 	}
@@ -261,23 +271,23 @@ func (t *Tx) tryAcquire() *claim {
 }
 
 // lockStripes takes the locks that unlockStripes has released.
-func (t *Tx) lockStripes() {
-	for _, i := range t.stripes {
-		t.lockStripe(int(i))
+func (l *txLocks) lockStripes() {
+	for _, i := range l.stripes {
+		l.lockStripe(int(i))
 	}
 }
 
-func (t *Tx) unlockStripes(stripes []uint8) {
+func (l *txLocks) unlockStripes(stripes []uint8) {
 	for _, i := range stripes {
-		t.unlockStripe(int(i))
+		l.unlockStripe(int(i))
 	}
 }
 
 // tryLock takes the locks of the stripes, or none of them if somebody is in the way.
-func (t *Tx) tryLock() bool {
-	for n, i := range t.stripes {
-		if !t.tryLockStripe(int(i)) {
-			t.unlockStripes(t.stripes[:n])
+func (l *txLocks) tryLock() bool {
+	for n, i := range l.stripes {
+		if !l.tryLockStripe(int(i)) {
+			l.unlockStripes(l.stripes[:n])
 			return false
 		}
 	}
@@ -291,7 +301,7 @@ func (t *Tx) begun() error {
 		t.End()
 		return ErrClosed
 	}
-	if t.write && t.s.opts.ReadOnly {
+	if t.locks.write && t.s.opts.ReadOnly {
 		t.End()
 		return ErrReadOnly
 	}
@@ -299,37 +309,37 @@ func (t *Tx) begun() error {
 }
 
 // lockStripe locks a stripe, for an owner that has loaded it or wants nothing of it but the lock.
-func (t *Tx) lockStripe(i int) {
-	if t.write {
-		t.s.stripes[i].Lock()
+func (l *txLocks) lockStripe(i int) {
+	if l.write {
+		l.of[i].Lock()
 	} else {
-		t.s.stripes[i].RLock()
+		l.of[i].RLock()
 	}
 }
 
 // tryLockStripe takes the lock of a stripe if that is free, no key of the transaction claimed, and the stripe
 // loaded: loading takes long.
-func (t *Tx) tryLockStripe(i int) bool {
-	st := &t.s.stripes[i]
-	if t.write && !st.TryLock() || !t.write && !st.TryRLock() {
+func (l *txLocks) tryLockStripe(i int) bool {
+	st := &l.of[i]
+	if l.write && !st.TryLock() || !l.write && !st.TryRLock() {
 		return false
 	}
-	if st.unloaded || t.claimed(i) != nil {
-		t.unlockStripe(i)
+	if st.unloaded || l.claimed(i) != nil {
+		l.unlockStripe(i)
 		return false
 	}
 	return true
 }
 
-func (t *Tx) unlockStripe(i int) {
-	if t.write {
+func (l *txLocks) unlockStripe(i int) {
+	if l.write {
 		// What one that has claimed keys has removed may come back, too.
-		if st := &t.s.stripes[i]; st.removed.Load() != 0 && len(st.claims) == 0 {
+		if st := &l.of[i]; st.removed.Load() != 0 && len(st.claims) == 0 {
 			st.removed.Store(0)
 		}
-		t.s.stripes[i].Unlock()
+		l.of[i].Unlock()
 	} else {
-		t.s.stripes[i].RUnlock()
+		l.of[i].RUnlock()
 	}
 }
 
@@ -350,8 +360,8 @@ func (t *Tx) End() {
 
 func (t *Tx) unlock() {
 	t.open = false
-	t.releaseClaim()
-	t.unlockStripes(t.stripes)
+	t.locks.releaseClaim()
+	t.locks.unlockStripes(t.locks.stripes)
 	if t.system {
 		t.s.system.Writing.Unlock()
 	}
@@ -368,12 +378,15 @@ func (t *Tx) Recycle() {
 	if cap(t.buf) > keepBuffer {
 		t.buf = nil
 	}
-	if cap(t.hashes) > keepHashes {
-		t.hashes, t.sorted = nil, nil
+	if cap(t.locks.hashes) > keepHashes {
+		t.locks.hashes, t.locks.sorted = nil, nil
 	}
 	clear(t.frame.Values)
 	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
-	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], hashes: t.hashes[:0], sorted: t.sorted[:0], frame: frame}
+	*t = Tx{
+		known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], frame: frame,
+		locks: txLocks{of: t.locks.of, waiters: t.locks.waiters, stripes: t.locks.stripes[:0], hashes: t.locks.hashes[:0], sorted: t.locks.sorted[:0]},
+	}
 	s.txs.Put(t)
 }
 
@@ -398,11 +411,11 @@ func (t *Tx) hash(key string) (uint64, error) {
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
 	}
-	h := t.firstHash
-	if !t.hashed || key != t.firstKey {
+	h := t.locks.firstHash
+	if !t.locks.hashed || key != t.locks.firstKey {
 		h = t.s.man.Seed.Hash(key)
 	}
-	if !t.declared(h) {
+	if !t.locks.declared(h) {
 		return 0, fmt.Errorf("%w: %q", errForeign, key)
 	}
 	return h, nil
@@ -410,31 +423,31 @@ func (t *Tx) hash(key string) (uint64, error) {
 
 // declared reports whether the transaction may use the keys of a hash. The lock of their stripe alone does not allow
 // that: another transaction may have claimed them, and this one would not claim them when it releases the lock.
-func (t *Tx) declared(h uint64) bool {
-	switch n := len(t.hashes); {
-	case t.whole:
-		return t.locked(h)
-	case t.hashed && h == t.firstHash:
+func (l *txLocks) declared(h uint64) bool {
+	switch n := len(l.hashes); {
+	case l.whole:
+		return l.locked(h)
+	case l.hashed && h == l.firstHash:
 		return true
 	case n == 0:
 		return false
-	case t.hashes[t.at] == h:
+	case l.hashes[l.at] == h:
 		return true
-	case t.at+1 < n && t.hashes[t.at+1] == h: // mostly they are used one after the other
-		t.at++
+	case l.at+1 < n && l.hashes[l.at+1] == h: // mostly they are used one after the other
+		l.at++
 		return true
 	}
-	_, found := slices.BinarySearch(t.inOrder(), h)
+	_, found := slices.BinarySearch(l.inOrder(), h)
 	return found
 }
 
 // inOrder returns the hashes of several keys in order: those of a stripe stand together.
-func (t *Tx) inOrder() []uint64 {
-	if len(t.sorted) != len(t.hashes) {
-		t.sorted = append(t.sorted[:0], t.hashes...)
-		slices.Sort(t.sorted)
+func (l *txLocks) inOrder() []uint64 {
+	if len(l.sorted) != len(l.hashes) {
+		l.sorted = append(l.sorted[:0], l.hashes...)
+		slices.Sort(l.sorted)
 	}
-	return t.sorted
+	return l.sorted
 }
 
 // inStripe returns the part of hashes, which are in order, that belongs to a stripe.
@@ -446,9 +459,9 @@ func inStripe(hashes []uint64, stripe int) []uint64 {
 }
 
 // locked reports whether the transaction holds the lock of a hash's stripe.
-func (t *Tx) locked(h uint64) bool {
+func (l *txLocks) locked(h uint64) bool {
 	st := keydir.StripeOf(h)
-	return t.all || t.held[st/64]&(1<<(st%64)) != 0
+	return l.all || l.held[st/64]&(1<<(st%64)) != 0
 }
 
 // spaceFor returns the space of ns for writing key.
@@ -457,7 +470,7 @@ func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if !t.write {
+	if !t.locks.write {
 		return nil, 0, errReadTx
 	}
 	sp, err := t.s.spaces.MakeSpace(ns)

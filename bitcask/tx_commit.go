@@ -34,7 +34,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	var sg *segment.Segment
 	var at int64
 	var seq uint64
-	if t.claim != nil {
+	if t.locks.claim != nil {
 		t.Apart(func() { sg, at, seq, err = t.appendToLog() })
 	} else {
 		sg, at, seq, err = t.appendToLog()
@@ -216,7 +216,7 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
 			addLive(sg, loc)
 		}
-		if i += n; t.claim != nil {
+		if i += n; t.locks.claim != nil {
 			t.Yield()
 		}
 	}

@@ -20,7 +20,7 @@ func (t *Tx) Prefetch(ns int, keys []string) {
 	var room [PrefetchDepth]uint64
 	hashes := room[:0]
 	for _, key := range keys[:min(len(keys), PrefetchDepth)] {
-		if h := t.s.man.Seed.Hash(key); t.locked(h) {
+		if h := t.s.man.Seed.Hash(key); t.locks.locked(h) {
 			hashes = append(hashes, h)
 		}
 	}
@@ -30,8 +30,8 @@ func (t *Tx) Prefetch(ns int, keys []string) {
 // PrefetchAll is Prefetch of the keys that Begin got, unless they are too many, or too few of them differ to gain
 // anything.
 func (t *Tx) PrefetchAll(ns int) {
-	if few := 4; len(t.stripes) >= few && len(t.hashes) <= PrefetchDepth {
-		t.prefetch(ns, t.hashes)
+	if few := 4; len(t.locks.stripes) >= few && len(t.locks.hashes) <= PrefetchDepth {
+		t.prefetch(ns, t.locks.hashes)
 	}
 }
 

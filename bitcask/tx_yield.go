@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -38,9 +39,9 @@ const defaultYieldEvery = 512
 // lets other transactions use the stripes. What the caller has of the index stays valid but for names within
 // collections that are not Collection.Private.
 func (t *Tx) Yield() {
-	if t.steps++; t.steps%t.s.opts.yieldEvery() == 0 && t.claimKeys() {
-		t.unlockStripes(t.stripes)
-		t.lockStripes()
+	if t.steps++; t.steps%t.s.opts.yieldEvery() == 0 && t.open && !t.system && t.locks.claimKeys() {
+		t.locks.unlockStripes(t.locks.stripes)
+		t.locks.lockStripes()
 	}
 }
 
@@ -57,62 +58,60 @@ func (t *Tx) Apart(fn func()) {
 	if !t.open {
 		return
 	}
-	if t.claimKeys() {
-		t.unlockStripes(t.stripes)
-		defer t.lockStripes()
+	if !t.system && t.locks.claimKeys() { // who waits for the lock of system records may hold one of the stripes
+		t.locks.unlockStripes(t.locks.stripes)
+		defer t.locks.lockStripes()
 	}
 	fn()
 }
 
 // claimKeys claims the keys of the transaction, unless it has done so, and reports whether it has.
-func (t *Tx) claimKeys() bool {
+func (l *txLocks) claimKeys() bool {
 	switch {
-	case t.system: // who waits for its lock may hold one of the stripes
-		return false
-	case t.claim != nil:
+	case l.claim != nil:
 		return true
-	case !t.open || !t.write || t.whole || t.steady || len(t.stripes) == 0 || t.s.claimWaiters.Load() != 0:
+	case !l.write || l.whole || l.steady || len(l.stripes) == 0 || l.waiters.Load() != 0:
 		return false
 	}
-	t.claim = &claim{done: make(chan struct{})}
-	hashes := []uint64{t.firstHash}
-	if len(t.hashes) > 0 {
-		hashes = t.inOrder()
+	l.claim = &claim{done: make(chan struct{})}
+	hashes := []uint64{l.firstHash}
+	if len(l.hashes) > 0 {
+		hashes = l.inOrder()
 	}
-	for _, i := range t.stripes {
-		st := &t.s.stripes[i]
-		st.claims = append(st.claims, stripeClaim{t.claim, inStripe(hashes, int(i))})
+	for _, i := range l.stripes {
+		st := &l.of[i]
+		st.claims = append(st.claims, stripeClaim{l.claim, inStripe(hashes, int(i))})
 	}
 	return true
 }
 
 // releaseClaim ends the claim, with the stripes locked.
-func (t *Tx) releaseClaim() {
-	if t.claim == nil {
+func (l *txLocks) releaseClaim() {
+	if l.claim == nil {
 		return
 	}
-	for _, i := range t.stripes {
-		st := &t.s.stripes[i]
-		st.claims = slices.DeleteFunc(st.claims, func(c stripeClaim) bool { return c.claim == t.claim })
+	for _, i := range l.stripes {
+		st := &l.of[i]
+		st.claims = slices.DeleteFunc(st.claims, func(c stripeClaim) bool { return c.claim == l.claim })
 	}
-	close(t.claim.done)
-	t.claim = nil
+	close(l.claim.done)
+	l.claim = nil
 }
 
 // claimed returns a claim of another transaction on a key of this one in a stripe that it has locked.
-func (t *Tx) claimed(stripe int) *claim {
-	claims := t.s.stripes[stripe].claims
+func (l *txLocks) claimed(stripe int) *claim {
+	claims := l.of[stripe].claims
 	if len(claims) == 0 {
 		return nil
 	}
-	if t.whole {
+	if l.whole {
 		return claims[0].claim
 	}
-	if len(t.hashes) == 0 {
-		return t.s.stripes[stripe].claimOf(t.firstHash)
+	if len(l.hashes) == 0 {
+		return l.of[stripe].claimOf(l.firstHash)
 	}
-	for _, h := range inStripe(t.inOrder(), stripe) {
-		if c := t.s.stripes[stripe].claimOf(h); c != nil {
+	for _, h := range inStripe(l.inOrder(), stripe) {
+		if c := l.of[stripe].claimOf(h); c != nil {
 			return c
 		}
 	}
@@ -131,7 +130,7 @@ func (st *stripe) claimOf(h uint64) *claim {
 
 // claimWait is how one that needs a lock waits for claims, until it has the lock.
 type claimWait struct {
-	s       *Store
+	waiters *atomic.Int64 // of the store
 	waiting bool
 }
 
@@ -139,7 +138,7 @@ type claimWait struct {
 func (w *claimWait) forEnd(c *claim) {
 	if !w.waiting {
 		w.waiting = true
-		w.s.claimWaiters.Add(1)
+		w.waiters.Add(1)
 	}
 	<-c.done
 }
@@ -147,7 +146,7 @@ func (w *claimWait) forEnd(c *claim) {
 // over is called with the lock held.
 func (w *claimWait) over() {
 	if w.waiting {
-		w.s.claimWaiters.Add(-1)
+		w.waiters.Add(-1)
 	}
 }
 
@@ -156,7 +155,7 @@ func (s *Store) lockWhole(stripe int, write bool) error {
 	if err := s.lazy.loadStripe(stripe); err != nil {
 		return err
 	}
-	w := claimWait{s: s}
+	w := claimWait{waiters: &s.claimWaiters}
 	for st := &s.stripes[stripe]; ; {
 		if write {
 			st.Lock()
@@ -187,7 +186,7 @@ func (s *Store) lockKey(h uint64) (*stripe, error) {
 	if err := s.lazy.loadStripe(i); err != nil {
 		return nil, err
 	}
-	w := claimWait{s: s}
+	w := claimWait{waiters: &s.claimWaiters}
 	for st := &s.stripes[i]; ; {
 		st.RLock()
 		c := st.claimOf(h)

@@ -70,10 +70,10 @@ func (h *hello) parse(c *command.Call) error {
 	for ; next < len(c.Args); next++ {
 		more := len(c.Args) - next - 1
 		switch {
-		case c.Is(next, "auth") && more >= 2:
+		case c.Args.Is(next, "auth") && more >= 2:
 			h.user, h.password, h.authenticates = c.Key(next+1), c.Key(next+2), true
 			next += 2
-		case c.Is(next, "setname") && more >= 1:
+		case c.Args.Is(next, "setname") && more >= 1:
 			h.name = c.Arg(next + 1)
 			if !printable(h.name) {
 				return errInvalidName

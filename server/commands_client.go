@@ -50,12 +50,12 @@ func clientGetName(s *Session, c *command.Call) error {
 func clientSetInfo(s *Session, c *command.Call) error {
 	text := string(c.Arg(3))
 	switch {
-	case c.Is(2, "lib-name"):
+	case c.Args.Is(2, "lib-name"):
 		if !printable(c.Arg(3)) {
 			return command.Error("ERR lib-name cannot contain spaces, newlines or special characters.")
 		}
 		s.client.library.Store(&text)
-	case c.Is(2, "lib-ver"):
+	case c.Args.Is(2, "lib-ver"):
 		if !printable(c.Arg(3)) {
 			return command.Error("ERR lib-ver cannot contain spaces, newlines or special characters.")
 		}
@@ -84,11 +84,11 @@ func clientList(s *Session, c *command.Call) error {
 	kind := ""
 	switch {
 	case len(c.Args) == 2:
-	case len(c.Args) == 4 && c.Is(2, "type"):
+	case len(c.Args) == 4 && c.Args.Is(2, "type"):
 		if kind = strings.ToLower(string(c.Arg(3))); !isClientType(kind) {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(3)))
 		}
-	case len(c.Args) > 3 && c.Is(2, "id"):
+	case len(c.Args) > 3 && c.Args.Is(2, "id"):
 		wanted = make(map[int64]bool)
 		for _, arg := range c.Args[3:] {
 			id, ok := number.ParseInt(arg)
@@ -157,35 +157,35 @@ func (f *clientFilter) parse(c *command.Call) error {
 func (f *clientFilter) option(c *command.Call, i int) error {
 	value := c.Key(i + 1)
 	switch {
-	case c.Is(i, "id"):
+	case c.Args.Is(i, "id"):
 		id, ok := number.ParseInt(c.Arg(i + 1))
 		if !ok || id < 1 {
 			return command.Error("ERR client-id should be greater than 0")
 		}
 		f.id, f.hasID = id, true
-	case c.Is(i, "maxage"):
+	case c.Args.Is(i, "maxage"):
 		age, ok := number.ParseInt(c.Arg(i + 1))
 		if !ok || age < 1 {
 			return command.Error("ERR maxage is not an integer or out of range")
 		}
 		f.maxAge, f.hasMaxAge = time.Duration(min(age, int64(1<<33)))*time.Second, true
-	case c.Is(i, "type"):
+	case c.Args.Is(i, "type"):
 		f.clientType = strings.ToLower(value)
 		if !isClientType(f.clientType) {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(i+1)))
 		}
-	case c.Is(i, "addr"):
+	case c.Args.Is(i, "addr"):
 		f.remote = &value
-	case c.Is(i, "laddr"):
+	case c.Args.Is(i, "laddr"):
 		f.local = &value
-	case c.Is(i, "user"):
+	case c.Args.Is(i, "user"):
 		if sessionOf(c).server.users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
 		}
 		f.user = value
-	case c.Is(i, "skipme") && c.Is(i+1, "yes"):
+	case c.Args.Is(i, "skipme") && c.Args.Is(i+1, "yes"):
 		f.skipMe = true
-	case c.Is(i, "skipme") && c.Is(i+1, "no"):
+	case c.Args.Is(i, "skipme") && c.Args.Is(i+1, "no"):
 		f.skipMe = false
 	default:
 		return command.ErrSyntax
@@ -255,15 +255,15 @@ func clientUnblock(s *Session, c *command.Call) error {
 	how := timedOut
 	switch {
 	case len(c.Args) == 3:
-	case len(c.Args) == 4 && c.Is(3, "timeout"):
-	case len(c.Args) == 4 && c.Is(3, "error"):
+	case len(c.Args) == 4 && c.Args.Is(3, "timeout"):
+	case len(c.Args) == 4 && c.Args.Is(3, "error"):
 		how = unblockedError
 	case len(c.Args) > 4:
 		return command.ArityError(c.Command.Name)
 	default:
 		return command.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, err := c.ParseInt(2)
+	id, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}

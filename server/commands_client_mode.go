@@ -23,9 +23,9 @@ var clientModeCommands = []*command.Command{
 // noted for CLIENT LIST and changes nothing else, for keys have no time of access here.
 func setMode(c *command.Call, set func(bool)) error {
 	switch {
-	case c.Is(2, "on"):
+	case c.Args.Is(2, "on"):
 		set(true)
-	case c.Is(2, "off"):
+	case c.Args.Is(2, "off"):
 		set(false)
 	default:
 		return command.ErrSyntax
@@ -41,9 +41,9 @@ func clientPause(s *Session, c *command.Call) error {
 	switch {
 	case len(c.Args) > 4:
 		return command.ErrUnknownOrArity(c)
-	case len(c.Args) == 4 && c.Is(3, "write"):
+	case len(c.Args) == 4 && c.Args.Is(3, "write"):
 		all = false
-	case len(c.Args) == 4 && !c.Is(3, "all"):
+	case len(c.Args) == 4 && !c.Args.Is(3, "all"):
 		return command.Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
 	}
 	timeout, err := parseMilliseconds(c, 2)

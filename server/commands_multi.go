@@ -127,7 +127,7 @@ func watchCommand(s *Session, c *command.Call) error {
 		s.watch = s.host.Store.NewWatch()
 	}
 	before := s.watch.Len()
-	if err := s.watch.Add(c.Tx, c.Strings(1)...); err != nil {
+	if err := s.watch.Add(c.Tx, c.Args.Strings(1)...); err != nil {
 		return err
 	}
 	if added := s.watch.Len() - before; added > 0 { // of some that were watched already the lengths are close enough

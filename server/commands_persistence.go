@@ -22,7 +22,7 @@ var persistenceCommands = command.InGroup(command.GroupServer, []*command.Comman
 // bgsaveCommand is BGSAVE. A sync takes milliseconds, so it runs before the reply. Within EXEC the commit is
 // still to come: the save follows it.
 func bgsaveCommand(s *Session, c *command.Call) error {
-	if len(c.Args) > 2 || len(c.Args) == 2 && !c.Is(1, "schedule") {
+	if len(c.Args) > 2 || len(c.Args) == 2 && !c.Args.Is(1, "schedule") {
 		return command.ErrSyntax
 	}
 	if c.Queued {
@@ -68,15 +68,15 @@ func shutdownCommand(s *Session, c *command.Call) error {
 	var save, noSave, now, force, abort bool
 	for i := 1; i < len(c.Args); i++ {
 		switch {
-		case c.Is(i, "nosave"):
+		case c.Args.Is(i, "nosave"):
 			noSave = true
-		case c.Is(i, "save"):
+		case c.Args.Is(i, "save"):
 			save = true
-		case c.Is(i, "now"):
+		case c.Args.Is(i, "now"):
 			now = true
-		case c.Is(i, "force"):
+		case c.Args.Is(i, "force"):
 			force = true
-		case c.Is(i, "abort"):
+		case c.Args.Is(i, "abort"):
 			abort = true
 		default:
 			return command.ErrSyntax

@@ -66,7 +66,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		if c.Queued && to == pubsub.Shard {
 			return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 		}
-		for _, name := range c.Strings(1) {
+		for _, name := range c.Args.Strings(1) {
 			s.server.hub.Subscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
 		}
@@ -78,7 +78,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 // confirmed as well, as in Redis. Messages that are in the mailbox by then are still delivered, after the replies.
 func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		names := c.Strings(1)
+		names := c.Args.Strings(1)
 		if len(names) == 0 {
 			names = s.subscriber.Names(to)
 		}
@@ -119,11 +119,11 @@ func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
 		if !c.Queued {
-			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.gaveUp())
+			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
 		p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
-		if n == 0 || s.gaveUp() != nil {
-			return c.Int(n, s.gaveUp())
+		if n == 0 || s.presence.gaveUp() != nil {
+			return c.Int(n, s.presence.gaveUp())
 		}
 		if !s.unsent.takeRoom(p.Size(), s.server.options.MaxQueue) {
 			return errMessagesTooLarge
@@ -175,9 +175,9 @@ func channels(to pubsub.Kind) func(*Session, *command.Call) error {
 		names := s.server.hub.Names(to)
 		if len(c.Args) == 3 {
 			pattern := c.Key(2)
-			names = slices.DeleteFunc(names, func(name string) bool { return s.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
-			if s.gaveUp() != nil {
-				return s.gaveUp()
+			names = slices.DeleteFunc(names, func(name string) bool { return s.presence.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
+			if s.presence.gaveUp() != nil {
+				return s.presence.gaveUp()
 			}
 		}
 		return c.Names(names)
@@ -187,7 +187,7 @@ func channels(to pubsub.Kind) func(*Session, *command.Call) error {
 // countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
 func countListeners(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		names := c.Strings(2)
+		names := c.Args.Strings(2)
 		c.Out.Array(2 * len(names))
 		for i, n := range s.server.hub.Counts(to, names) {
 			c.Out.BulkString(names[i])

@@ -35,7 +35,7 @@ const maxTimeout = 100 * 365 * 24 * time.Hour
 // waitCommand is WAIT. No replica has anything, so the number of those that have all is 0: at once if that is enough,
 // otherwise when the time is over, as from a Redis whose replicas are all gone. Within EXEC it does not wait.
 func waitCommand(s *Session, c *command.Call) error {
-	replicas, err := c.ParseInt(1)
+	replicas, err := c.Args.ParseInt(1)
 	if err != nil {
 		return err
 	}

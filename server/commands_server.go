@@ -54,7 +54,7 @@ const barrel = `   ________
 // lolwut is LOLWUT. Redis draws something else for each VERSION and reads that version's options; here a version is
 // checked to be a number, as there, and the picture is always the same.
 func lolwut(s *Session, c *command.Call) error {
-	if len(c.Args) >= 3 && c.Is(1, "version") {
+	if len(c.Args) >= 3 && c.Args.Is(1, "version") {
 		if _, ok := number.ParseInt(c.Arg(2)); !ok {
 			return command.ErrNotInteger
 		}
@@ -73,7 +73,7 @@ var serverCommands = []*command.Command{
 // Several sections may be named, in any order; each is shown once.
 func infoCommand(s *Session, c *command.Call) error {
 	s.flushStats()
-	c.Out.Verbatim("txt", s.server.Info(c.Strings(1)...))
+	c.Out.Verbatim("txt", s.server.Info(c.Args.Strings(1)...))
 	return nil
 }
 

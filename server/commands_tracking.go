@@ -29,9 +29,9 @@ func clientTracking(s *Session, c *command.Call) error {
 	switch {
 	case err != nil:
 		return err
-	case c.Is(2, "off"):
+	case c.Args.Is(2, "off"):
 		s.tracked.stop()
-	case !c.Is(2, "on"):
+	case !c.Args.Is(2, "on"):
 		return command.ErrSyntax
 	default:
 		if err := mode.Follow(s.client.tracking.Mode()); err != nil {
@@ -50,11 +50,11 @@ func clientCaching(s *Session, c *command.Call) error {
 	switch {
 	case mode == nil:
 		return errCachingNoMode
-	case c.Is(2, "yes"):
+	case c.Args.Is(2, "yes"):
 		if !mode.OptIn {
 			return errCachingYesOptIn
 		}
-	case c.Is(2, "no"):
+	case c.Args.Is(2, "no"):
 		if !mode.OptOut {
 			return errCachingNoOptOut
 		}

@@ -20,7 +20,8 @@
 // INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), listeners (the
 // sockets that are open, and moving them), certificates (files of TLS), arena (what MULTI has queued), introspect
 // (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after the thing it holds: batch,
-// multi, blocking, notify, client, config, monitor.
+// multi, blocking, notify, client, config, monitor. What a session knows of its client stands in types of its own:
+// identity (permission.go), presence (interrupt.go), client, trackedReads, unsentMessages, sessionStats.
 //
 // # How a command runs
 //

@@ -194,7 +194,7 @@ func (c *loopConn) finishRound() {
 	s.limitOutput()
 	c.isFull = paused && !s.closed
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || (c.eof || s.gone || l.stopping) && s.room == nil) {
+	if idle && (s.closed || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
 		c.end()
 		return
 	}
@@ -252,7 +252,7 @@ func (c *loopConn) flush() bool {
 		}
 		if err != unix.EAGAIN {
 			s.discard(len(out))
-			return s.outlives(err)
+			return s.presence.outlives(err, s.closed)
 		}
 		c.full = true
 		if c.unsentSince.IsZero() {

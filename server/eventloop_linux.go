@@ -90,7 +90,7 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
 	s.client.fd, s.client.wake = fd, func() { l.post(c, markWoken) }
-	s.probe = func() socket.State { return socket.Probe(c.fd) } // a session that is aside keeps it open
+	s.presence.probe = func() socket.State { return socket.Probe(c.fd) } // a session that is aside keeps it open
 	s.client.abort = func() {
 		s.client.killed.Store(true)
 		l.post(c, markKilled)

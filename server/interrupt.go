@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -34,36 +35,54 @@ const (
 // on.
 var errAbandoned = errors.New("the command was given up, for its client has closed the connection or the server shuts down")
 
+// presence is whether anybody waits for the command that a session executes.
+type presence struct {
+	client *client
+	probe  func() socket.State // looks at the connection; nil: there is nothing to look at
+	giveUp context.Context     // of DoContext; nil: none
+
+	request             uint64    // the number of the command: how many the parser has returned
+	reads               bool      // it only reads
+	writesFor           uint64    // request when the last transaction began that writes
+	probedFor           uint64    // request when it asked last
+	probedAt, halfSince time.Time // of that command: see ask
+	abandoned           error     // nobody waits for the command; it stays until the next one
+	gone                bool      // the client has left; what it has sent is executed, without replies
+}
+
 // interrupted is what a command of the session asks now and then. It is called from whatever goroutine executes it.
-func (s *Session) interrupted() error {
+func (s *Session) interrupted() error { return s.presence.ask(&s.closed) }
+
+// ask looks whether anybody waits for the command, at times, and returns why it is to end. closed is the session's.
+func (p *presence) ask(closed *bool) error {
 	now := time.Now()
-	if s.probedFor != s.requests || s.probedAt.IsZero() {
-		s.probedFor, s.probedAt, s.halfSince = s.requests, now, time.Time{}
-		if !s.closed {
-			s.abandoned = nil
+	if p.probedFor != p.request || p.probedAt.IsZero() {
+		p.probedFor, p.probedAt, p.halfSince = p.request, now, time.Time{}
+		if !*closed {
+			p.abandoned = nil
 		}
 	}
-	if s.abandoned != nil || now.Sub(s.probedAt) < probeEvery {
-		return s.abandoned
+	if p.abandoned != nil || now.Sub(p.probedAt) < probeEvery {
+		return p.abandoned
 	}
-	s.probedAt = now
+	p.probedAt = now
 	switch {
-	case s.giveUp != nil && s.giveUp.Err() != nil:
-		s.abandoned = s.giveUp.Err() // an embedded session goes on with the next command
-	case s.hasGone():
-		s.abandoned, s.gone = errAbandoned, true
-		s.closed = !s.reads || s.client.killed.Load()
-	case !s.halfSince.IsZero() && now.Sub(s.halfSince) >= halfClosedGrace && s.writesFor != s.requests:
-		s.abandoned = errAbandoned // and so does one whose client has sent more before it left
+	case p.giveUp != nil && p.giveUp.Err() != nil:
+		p.abandoned = p.giveUp.Err() // an embedded session goes on with the next command
+	case p.hasGone():
+		p.abandoned, p.gone = errAbandoned, true
+		*closed = !p.reads || p.client.killed.Load()
+	case !p.halfSince.IsZero() && now.Sub(p.halfSince) >= halfClosedGrace && p.writesFor != p.request:
+		p.abandoned = errAbandoned // and so does one whose client has sent more before it left
 	}
-	return s.abandoned
+	return p.abandoned
 }
 
 // outlives reports whether the session goes on, without replies, after they could not be sent: if the client has left.
 // One that is there and does not read them is disconnected.
-func (s *Session) outlives(err error) bool {
-	s.gone = !s.closed && !s.client.killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
-	return s.gone
+func (p *presence) outlives(err error, closed bool) bool {
+	p.gone = !closed && !p.client.killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
+	return p.gone
 }
 
 // onlyReads says whether nobody misses a command whose client has gone.
@@ -72,24 +91,24 @@ func onlyReads(cmd *command.Command) bool {
 }
 
 // gaveUp is the error of the command that runs, if it has asked and was told that nobody waits for it.
-func (s *Session) gaveUp() error {
-	if s.probedFor != s.requests {
+func (p *presence) gaveUp() error {
+	if p.probedFor != p.request {
 		return nil // it was another command
 	}
-	return s.abandoned
+	return p.abandoned
 }
 
 // hasGone says whether nobody waits for the replies of the session, and notes since when it is in doubt.
-func (s *Session) hasGone() bool {
-	if s.client.killed.Load() {
+func (p *presence) hasGone() bool {
+	if p.client.killed.Load() {
 		return true
 	}
-	if s.probe == nil {
+	if p.probe == nil {
 		return false
 	}
-	state := s.probe()
-	if state == socket.Half && s.halfSince.IsZero() {
-		s.halfSince = s.probedAt
+	state := p.probe()
+	if state == socket.Half && p.halfSince.IsZero() {
+		p.halfSince = p.probedAt
 	}
 	return state == socket.Broken
 }

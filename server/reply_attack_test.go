@@ -169,6 +169,39 @@ func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bo
 	}
 }
 
+// TestLongestReplies: clients that ask at once for replies that take almost all the room there is get them, one after
+// the other.
+func TestLongestReplies(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const clients, length, times = 4, 8 * mib, 8
+		const reply = times * length
+		_, address := serve(t, &server.Options{Transport: transport, ClientMemory: 2 * (reply + length/2)})
+		c := dial(t, address)
+		c.send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\ns\r\n$%d\r\n%s\r\n", length, strings.Repeat("x", length)))
+		c.expect("+OK\r\n")
+		var readers sync.WaitGroup
+		for range clients {
+			c := dial(t, address)
+			readers.Go(func() {
+				if _, err := io.WriteString(c.Conn, "MGET"+strings.Repeat(" s", times)+"\r\n"); err != nil {
+					t.Error(err)
+					return
+				}
+				_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+				first, err := c.in.ReadString('\n')
+				if err != nil || first != fmt.Sprintf("*%d\r\n", times) {
+					t.Errorf("%q, %v", first, err)
+					return
+				}
+				if n, err := io.CopyN(io.Discard, c.in, reply); err != nil {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			})
+		}
+		readers.Wait()
+	})
+}
+
 // sockets is how many the process has open; 0 where the system does not say.
 func sockets() (n int) {
 	entries, _ := os.ReadDir("/proc/self/fd")

@@ -39,12 +39,12 @@ func (m *replyMode) apply(out *resp.Writer, cmd *command.Command, from int) {
 // clientReply is CLIENT REPLY. Within EXEC, where each command must have a reply, OFF and SKIP reply OK.
 func clientReply(s *Session, c *command.Call) error {
 	switch {
-	case c.Is(2, "on"):
+	case c.Args.Is(2, "on"):
 		s.replies = replyOn
 		return c.OK()
-	case c.Is(2, "off"):
+	case c.Args.Is(2, "off"):
 		s.replies = replyOff
-	case !c.Is(2, "skip"):
+	case !c.Args.Is(2, "skip"):
 		return command.ErrSyntax
 	case s.replies != replyOff:
 		s.replies = replySkipNext

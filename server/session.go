@@ -15,7 +15,6 @@ import (
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/scripts"
-	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -80,17 +79,10 @@ type Session struct {
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
-	probe               func() socket.State // looks at the connection; nil: there is nothing to look at
-	giveUp              context.Context     // of DoContext; nil: none
-	mostReply           int                 // bytes of a reply, if that is less than for others; 0: as for others
-	probedAt, halfSince time.Time           // see interrupted
-	probedFor           uint64              // requests then
-	writesFor           uint64              // requests when the last transaction began that writes
-	abandoned           error               // nobody waits for the command; it stays until the next one
-	reads               bool                // the command that runs only reads
-	gone                bool                // the client has left; what it has sent is executed, without replies
-	begun               time.Time           // when the commands began that are executed before replies leave
-	overdue             bool                // they have taken long: replies leave before more is executed
+	presence  presence
+	mostReply int       // bytes of a reply, if that is less than for others; 0: as for others
+	begun     time.Time // when the commands began that are executed before replies leave
+	overdue   bool      // they have taken long: replies leave before more is executed
 
 	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
@@ -129,6 +121,7 @@ func (v *Server) NewSession() *Session {
 		parser: resp.NewParser(v.fullLimits()),
 	}
 	s.tracked = trackedReads{table: &v.tracked, client: &s.client.tracking}
+	s.presence.client = &s.client
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
@@ -213,7 +206,7 @@ func (s *Session) mayExecute() bool {
 // protocol.
 func (s *Session) executeNext(args [][]byte, err error) {
 	if err == nil {
-		s.requests++
+		s.presence.request++
 		before := s.out.Len()
 		s.execute(args)
 		if !s.who.authenticated && s.who.takesTooMuch(s.out.Len()-before) {
@@ -261,8 +254,8 @@ func (s *Session) owes(now time.Time) (since time.Time) {
 	switch {
 	case !s.Partial():
 		s.owedSince = time.Time{}
-	case s.owedSince.IsZero() || s.owedRequest != s.requests:
-		s.owedSince, s.owedRequest = now, s.requests
+	case s.owedSince.IsZero() || s.owedRequest != s.presence.request:
+		s.owedSince, s.owedRequest = now, s.presence.request
 	}
 	return s.owedSince
 }
@@ -283,9 +276,9 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 		return nil
 	}
 	s.statsSince = time.Now()
-	s.requests++
-	s.giveUp = ctx
-	defer func() { s.giveUp = nil }()
+	s.presence.request++
+	s.presence.giveUp = ctx
+	defer func() { s.presence.giveUp = nil }()
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
@@ -304,7 +297,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
 	cmd, err := table.Resolve(args)
-	if err == nil && s.gone && s.queue == nil && onlyReads(cmd) {
+	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
 		return
 	}
 	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
@@ -397,9 +390,9 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
 	limitReply(&s.out, cmd, from+s.maxReply(cmd))
 	start := time.Now()
-	s.statsSince, s.reads = start, onlyReads(cmd)
+	s.statsSince, s.presence.reads = start, onlyReads(cmd)
 	err := s.catchPanic(s.runCallFunc)
-	s.reads = false
+	s.presence.reads = false
 	if err == errWouldWait || err == errLong {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
@@ -416,7 +409,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 		return
 	}
 	took := time.Since(start)
-	s.overdue = s.overdue || s.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
+	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
 	s.server.noteSlow(&s.client, took, cmd, args, 0)
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)

@@ -52,7 +52,7 @@ var errLong = errors.New("server: command takes long")
 // event loop does not wait for locks: see errWouldWait.
 func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 	if write {
-		s.writesFor = s.requests
+		s.presence.writesFor = s.presence.request
 	}
 	if !s.inLoop {
 		if s.server.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long

@@ -173,7 +173,7 @@ func (t *transport) start(nc net.Conn) {
 	}
 	s := v.NewSession()
 	s.host.Context = t.context
-	s.probe = socket.ProbeOf(nc)
+	s.presence.probe = socket.ProbeOf(nc)
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
@@ -393,9 +393,9 @@ func (c *conn) flush() bool {
 	for {
 		out := c.session.Output()
 		if len(out) == 0 {
-			return !c.session.gone
+			return !c.session.presence.gone
 		}
-		if c.session.gone {
+		if c.session.presence.gone {
 			c.session.Flushed(len(out))
 			continue
 		}
@@ -409,7 +409,7 @@ func (c *conn) flush() bool {
 		n, err := c.Write(out)
 		v.counters.Out.Add(int64(n))
 		v.counters.Writes.Add(1)
-		if err != nil && !c.session.outlives(err) {
+		if err != nil && !c.session.presence.outlives(err, c.session.closed) {
 			return false
 		}
 		c.session.Flushed(n)

@@ -123,7 +123,11 @@ func (w *Writer) makeRoom(n int) bool {
 	most := maxShared
 	if w.inParts() {
 		if need > PartSize {
-			return w.startPart(n)
+			if !w.startPart(n) {
+				w.unwritten(n)
+				return false
+			}
+			return true
 		}
 		most = PartSize
 	}
@@ -134,6 +138,7 @@ func (w *Writer) makeRoom(n int) bool {
 	isLong := size > PartSize && w.parts.budget != nil
 	if isLong {
 		if _, size = sharedFor(size); !w.reserve(size) { // besides what is in the buffer now
+			w.unwritten(n)
 			return false
 		}
 	}
@@ -259,6 +264,7 @@ func (w *Writer) EndBulk(b []byte) {
 	w.header, w.value = len(header), len(value)
 	w.parts.asked = 0 // it was for b
 	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
+		w.unwritten(len(value))
 		return
 	}
 	if cap(b) != cap(w.buf) {

@@ -87,16 +87,17 @@ func (b *Budget) take(w *Writer, n int64) bool {
 // parts are what a writer with a budget has besides its buffer: a long reply is not moved when it grows, and its memory
 // goes as it is sent.
 type parts struct {
-	budget *Budget
-	list   [][]byte // the oldest first; buf comes after them
-	length int      // of all in the list, in bytes
-	held   int      // memory of them
-	taken  int      // of the budget
-	short  bool     // something was dropped because of the budget, and now the reply is only counted
-	wanted int      // how much the writer would have taken of the budget so far
-	from   int      // where in the buffer that began
-	over   bool     // nothing is to be dropped because of it
-	asked  int      // memory that Ask has taken: bytes
+	budget    *Budget
+	list      [][]byte // the oldest first; buf comes after them
+	length    int      // of all in the list, in bytes
+	held      int      // memory of them
+	taken     int      // of the budget
+	short     bool     // something was dropped because of the budget, and now the reply is only counted
+	wanted    int      // how much the writer would have taken of the budget so far
+	unwritten int      // bytes that were only counted
+	from      int      // where in the buffer that began
+	over      bool     // nothing is to be dropped because of it
+	asked     int      // memory that Ask has taken: bytes
 }
 
 // SetBudget makes the writer take memory for long replies from a budget.
@@ -116,9 +117,17 @@ func (w *Writer) Dropped() bool { return w.exceeded || w.parts.short }
 func (w *Writer) countOnly(n int) bool {
 	p := &w.parts
 	p.wanted += n
+	p.unwritten += n
 	w.buf = w.buf[:min(p.from, len(w.buf))]
-	w.exceeded = w.exceeded || w.limit > 0 && p.wanted > w.limit
+	w.exceeded = w.exceeded || w.limit > 0 && w.Len()+p.unwritten > w.limit
 	return false
+}
+
+// unwritten counts n bytes for which there was no room, if it is that for which they are not written.
+func (w *Writer) unwritten(n int) {
+	if w.parts.short {
+		w.parts.unwritten += n
+	}
 }
 
 // Overdraw makes the writer take memory that the budget does not have, until it is called again.
@@ -153,7 +162,7 @@ func (w *Writer) reserve(more int) bool {
 	missing, ok := w.tryReserve(more)
 	if !ok {
 		p := &w.parts
-		p.short, p.wanted, p.from = true, p.taken+missing, len(w.buf)
+		p.short, p.wanted, p.unwritten, p.from = true, p.taken+missing, 0, len(w.buf)
 	}
 	return ok
 }

@@ -227,3 +227,32 @@ func TestTryAsk(t *testing.T) {
 		t.Errorf("taken: %d", b.Taken())
 	}
 }
+
+// TestShortReplyIsNotTooLong: a reply that the budget has no room for is too long by its own length alone, not by what
+// else its writer has taken or asked for.
+func TestShortReplyIsNotTooLong(t *testing.T) {
+	const mib = 1 << 20
+	b := &resp.Budget{}
+	b.SetLimit(16 * mib)
+	var other, w resp.Writer
+	other.SetBudget(b)
+	w.SetBudget(b)
+	other.SetLimit(64 * mib)
+	if !other.Ask(12 * mib) {
+		t.Fatal("no room")
+	}
+	fill := func(values int) {
+		w.SetLimit(16 * mib)
+		w.Ask(6 * mib)
+		for range values {
+			w.Bulk(make([]byte, 2*mib-50))
+		}
+	}
+	if fill(7); !w.Dropped() || w.Exceeded() {
+		t.Errorf("14 MiB of 16: dropped %v, too long %v", w.Dropped(), w.Exceeded())
+	}
+	w.Truncate(0)
+	if fill(9); !w.Exceeded() {
+		t.Error("18 MiB of 16 are not too long")
+	}
+}

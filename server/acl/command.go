@@ -72,7 +72,7 @@ func catCommand(a *Admin, c *command.Call) error {
 
 // setUserCommand is ACL SETUSER. Either all rules are applied or none.
 func setUserCommand(a *Admin, c *command.Call) error {
-	change, err := a.Users.Set(c.Key(2), c.Strings(3))
+	change, err := a.Users.Set(c.Key(2), c.Args.Strings(3))
 	if err != nil {
 		return command.Errorf("ERR %v", err)
 	}
@@ -82,11 +82,11 @@ func setUserCommand(a *Admin, c *command.Call) error {
 
 // delUserCommand is ACL DELUSER. Nothing is deleted if the default user is among the names.
 func delUserCommand(a *Admin, c *command.Call) error {
-	if slices.Contains(c.Strings(2), DefaultName) {
+	if slices.Contains(c.Args.Strings(2), DefaultName) {
 		return command.Error("ERR The 'default' user cannot be removed")
 	}
 	deleted := 0
-	for _, name := range c.Strings(2) {
+	for _, name := range c.Args.Strings(2) {
 		if u := a.Users.Delete(name); u != nil {
 			deleted++
 			a.Apply(Change{User: u})
@@ -144,7 +144,7 @@ func genPassCommand(c *command.Call) error {
 	bits := int64(256)
 	if len(c.Args) == 3 {
 		var err error
-		if bits, err = c.ParseInt(2); err != nil {
+		if bits, err = c.Args.ParseInt(2); err != nil {
 			return err
 		}
 		if bits <= 0 || bits > 4096 {
@@ -199,11 +199,11 @@ func logCommand(a *Admin, c *command.Call) error {
 	switch {
 	case len(c.Args) > 3:
 		return command.ErrUnknownOrArity(c)
-	case len(c.Args) == 3 && c.Is(2, "reset"):
+	case len(c.Args) == 3 && c.Args.Is(2, "reset"):
 		a.Log.Reset()
 		return c.OK()
 	case len(c.Args) == 3:
-		n, err := c.ParseInt(2)
+		n, err := c.Args.ParseInt(2)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
+// Args are the words of a request, the command's name first, and how they are read.
+type Args [][]byte
+
 // Redis parses strictly, and each kind of argument in its own way: an integer has no sign but a
 // minus, no leading zeros and no blanks; a cursor is read like C reads numbers; a NUL ends some
 // texts and not others. The error of each kind is part of the protocol. A method named parse...
@@ -18,7 +21,7 @@ import (
 
 // Is reports whether argument i is the keyword, given in lower case. It compares bytes, without an
 // allocation: a keyword is tried on every argument of every SET.
-func (c *Call) Is(i int, keyword string) bool { return equalFold(c.Args[i], keyword) }
+func (a Args) Is(i int, keyword string) bool { return equalFold(a[i], keyword) }
 
 // words are keywords, in lower case, and what they stand for.
 type words[T any] []struct {
@@ -37,7 +40,7 @@ func (w words[T]) find(arg []byte) (value T, ok bool) {
 }
 
 // Strings returns the arguments from i on as strings.
-func (c *Call) Strings(i int) []string { return stringsOf(c.Args[i:]) }
+func (a Args) Strings(i int) []string { return stringsOf(a[i:]) }
 
 func stringsOf(args [][]byte) []string {
 	list := make([]string, 0, len(args))
@@ -48,8 +51,8 @@ func stringsOf(args [][]byte) []string {
 }
 
 // ParseInt returns argument i as an integer.
-func (c *Call) ParseInt(i int) (int64, error) {
-	n, ok := number.ParseInt(c.Args[i])
+func (a Args) ParseInt(i int) (int64, error) {
+	n, ok := number.ParseInt(a[i])
 	if !ok {
 		return 0, ErrNotInteger
 	}
@@ -57,8 +60,8 @@ func (c *Call) ParseInt(i int) (int64, error) {
 }
 
 // parseSigned is ParseInt without the lowest integer, which has no opposite.
-func (c *Call) parseSigned(i int) (int64, error) {
-	n, err := c.ParseInt(i)
+func (a Args) parseSigned(i int) (int64, error) {
+	n, err := a.ParseInt(i)
 	if err == nil && n == math.MinInt64 {
 		err = errBetween(-math.MaxInt64, math.MaxInt64)
 	}
@@ -68,7 +71,7 @@ func (c *Call) parseSigned(i int) (int64, error) {
 // withInt is a handler whose first check is that argument i is an integer.
 func withInt(i int, run func(c *Call, n int64) error) func(*Call) error {
 	return func(c *Call) error {
-		n, err := c.ParseInt(i)
+		n, err := c.Args.ParseInt(i)
 		if err != nil {
 			return err
 		}
@@ -77,8 +80,8 @@ func withInt(i int, run func(c *Call, n int64) error) func(*Call) error {
 }
 
 // parsePositive returns argument i as a count that may not be negative.
-func (c *Call) parsePositive(i int) (int, error) {
-	n, ok := number.ParseInt(c.Args[i])
+func (a Args) parsePositive(i int) (int, error) {
+	n, ok := number.ParseInt(a[i])
 	if !ok || n < 0 || n > math.MaxInt {
 		return 0, errNotPositive
 	}
@@ -86,8 +89,8 @@ func (c *Call) parsePositive(i int) (int, error) {
 }
 
 // parseFrom is parseLeast with two errors: what is no integer has that of ParseInt.
-func (c *Call) parseFrom(i int, least int64, text Error) (int64, error) {
-	n, err := c.ParseInt(i)
+func (a Args) parseFrom(i int, least int64, text Error) (int64, error) {
+	n, err := a.ParseInt(i)
 	if err == nil && n < least {
 		err = text
 	}
@@ -96,8 +99,8 @@ func (c *Call) parseFrom(i int, least int64, text Error) (int64, error) {
 
 // parseLeast returns argument i as an integer of at least `least`; otherwise it fails with the
 // text, which says what is wrong.
-func (c *Call) parseLeast(i int, least int64, text Error) (int64, error) {
-	n, ok := number.ParseInt(c.Args[i])
+func (a Args) parseLeast(i int, least int64, text Error) (int64, error) {
+	n, ok := number.ParseInt(a[i])
 	if !ok || n < least {
 		return 0, text
 	}
@@ -113,8 +116,8 @@ const (
 
 // ParseFloat returns argument i as a double that is not NaN. Infinities are numbers, in Redis's
 // spellings of them.
-func (c *Call) ParseFloat(i int) (float64, error) {
-	f, ok := number.ParseFloat(c.Args[i])
+func (a Args) ParseFloat(i int) (float64, error) {
+	f, ok := number.ParseFloat(a[i])
 	if !ok {
 		return 0, errNotFloat
 	}
@@ -125,26 +128,26 @@ func (c *Call) ParseFloat(i int) (float64, error) {
 func clampInt(n int64) int { return int(min(max(n, -math.MaxInt), math.MaxInt)) }
 
 // parseRange reads two integers, such as start and stop.
-func (c *Call) parseRange(i int) (start, stop int64, err error) {
-	if start, err = c.ParseInt(i); err != nil {
+func (a Args) parseRange(i int) (start, stop int64, err error) {
+	if start, err = a.ParseInt(i); err != nil {
 		return 0, 0, err
 	}
-	stop, err = c.ParseInt(i + 1)
+	stop, err = a.ParseInt(i + 1)
 	return start, stop, err
 }
 
 // parseKeys reads the number of keys in argument i and returns them and where the next argument is.
 // It fails with errSyntax if there are fewer.
-func (c *Call) parseKeys(i int) (keys []string, next int, err error) {
-	n, err := c.parseLeast(i, 1, errNumkeys)
+func (a Args) parseKeys(i int) (keys []string, next int, err error) {
+	n, err := a.parseLeast(i, 1, errNumkeys)
 	if err != nil {
 		return nil, 0, err
 	}
-	if n > int64(len(c.Args)-i-1) {
+	if n > int64(len(a)-i-1) {
 		return nil, 0, ErrSyntax
 	}
 	next = i + 1 + int(n)
-	return stringsOf(c.Args[i+1 : next]), next, nil
+	return stringsOf(a[i+1 : next]), next, nil
 }
 
 // multiPop is what LMPOP, ZMPOP and their blocking forms have in common: keys, an end and a count.
@@ -164,37 +167,37 @@ func (p *multiPop) end() db.End {
 
 // parseMultiPop reads the arguments from the number of keys on; front and back are the words for
 // the two ends.
-func (c *Call) parseMultiPop(i int, front, back string) (p multiPop, err error) {
+func (a Args) parseMultiPop(i int, front, back string) (p multiPop, err error) {
 	var next int
-	if p.keys, next, err = c.parseKeys(i); err != nil {
+	if p.keys, next, err = a.parseKeys(i); err != nil {
 		return p, err
 	}
 	switch {
-	case next == len(c.Args) || !c.Is(next, front) && !c.Is(next, back):
+	case next == len(a) || !a.Is(next, front) && !a.Is(next, back):
 		return p, ErrSyntax
-	case len(c.Args) == next+1:
+	case len(a) == next+1:
 		p.count = 1
-	case len(c.Args) >= next+3 && c.Is(next+1, "count"):
-		n, err := c.parseLeast(next+2, 1, errCount)
+	case len(a) >= next+3 && a.Is(next+1, "count"):
+		n, err := a.parseLeast(next+2, 1, errCount)
 		if err != nil {
 			return p, err
 		}
-		if len(c.Args) > next+3 {
+		if len(a) > next+3 {
 			return p, ErrSyntax
 		}
 		p.count = int(min(n, math.MaxInt32))
 	default:
 		return p, ErrSyntax
 	}
-	p.fromBack = c.Is(next, back)
+	p.fromBack = a.Is(next, back)
 	return p, nil
 }
 
 // parseTimeout reads argument i as seconds, 0 for no end. What an int64 of nanoseconds cannot hold,
 // 292 years, is no end either. It is rounded up to a millisecond: 0.0001 waits, and does not wait
 // for ever.
-func (c *Call) parseTimeout(i int) (time.Duration, error) {
-	long, ok := number.ParseExtended(c.Args[i]) // beyond a double it is out of range or negative, as in Redis
+func (a Args) parseTimeout(i int) (time.Duration, error) {
+	long, ok := number.ParseExtended(a[i]) // beyond a double it is out of range or negative, as in Redis
 	if !ok {
 		return 0, Error("ERR timeout is not a float or out of range")
 	}
@@ -217,7 +220,7 @@ func (c *Call) parseTimeout(i int) (time.Duration, error) {
 // ParseDatabase returns argument i as the index of a database. A number that is none has another
 // error than one out of range.
 func (c *Call) ParseDatabase(i int) (int, error) {
-	n, err := c.ParseInt(i)
+	n, err := c.Args.ParseInt(i)
 	switch {
 	case err != nil:
 		return 0, err
@@ -238,19 +241,19 @@ type scanOptions struct {
 // scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and
 // with other() whatever a command knows besides. other returns how many arguments it took, 0 for
 // none of its own.
-func (c *Call) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
-	for i < len(c.Args) {
-		more := len(c.Args) - i - 1
+func (a Args) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
+	for i < len(a) {
+		more := len(a) - i - 1
 		switch {
-		case c.Is(i, "count") && more >= 1:
-			n, err := c.parseFrom(i+1, 1, ErrSyntax)
+		case a.Is(i, "count") && more >= 1:
+			n, err := a.parseFrom(i+1, 1, ErrSyntax)
 			if err != nil {
 				return o, err
 			}
 			o.Count = int(min(n, math.MaxInt32))
 			i += 2
-		case c.Is(i, "match") && more >= 1:
-			o.Match = string(c.Args[i+1])
+		case a.Is(i, "match") && more >= 1:
+			o.Match = string(a[i+1])
 			o.emptyPattern = o.Match == ""
 			i += 2
 		default:
@@ -307,8 +310,8 @@ func (p scanPage[T]) reply(c *Call, o scanOptions) error {
 
 // parseCursor returns argument i as a cursor. Redis reads it with strtoul: a sign is allowed,
 // nothing at all is 0, and a NUL ends it.
-func (c *Call) parseCursor(i int) (uint64, error) {
-	digits, _, _ := bytes.Cut(c.Args[i], []byte{0})
+func (a Args) parseCursor(i int) (uint64, error) {
+	digits, _, _ := bytes.Cut(a[i], []byte{0})
 	negative := false
 	if len(digits) > 1 && (digits[0] == '-' || digits[0] == '+') {
 		negative = digits[0] == '-'
@@ -331,7 +334,7 @@ func (c *Call) parseCursor(i int) (uint64, error) {
 // scanCursor does what HSCAN, SSCAN and ZSCAN begin with, in Redis's order: the cursor, the type of
 // the key, the options. A key that does not exist gives an empty last page, and done.
 func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor uint64, o scanOptions, done bool, err error) {
-	if cursor, err = c.parseCursor(2); err != nil {
+	if cursor, err = c.Args.parseCursor(2); err != nil {
 		return 0, o, false, err
 	}
 	held, err := c.Tx.Key(c.Key(1)).Type()
@@ -344,6 +347,6 @@ func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor 
 	case held != want:
 		return 0, o, false, structures.ErrWrongType
 	}
-	o, err = c.scanOptions(3, other)
+	o, err = c.Args.scanOptions(3, other)
 	return cursor, o, false, err
 }

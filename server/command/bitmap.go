@@ -38,8 +38,8 @@ var (
 // parseBitOffset reads argument i as a position of a bit. With a width, "#n" is the position of the
 // n-th integer. A "#n" whose product overflows wraps around before it is checked, in Redis too: the
 // reply to it is the same.
-func (c *Call) parseBitOffset(i int, width int64) (int64, error) {
-	digits, counted := bytes.CutPrefix(c.Args[i], []byte("#"))
+func (a Args) parseBitOffset(i int, width int64) (int64, error) {
+	digits, counted := bytes.CutPrefix(a[i], []byte("#"))
 	if counted && width == 0 {
 		return 0, structures.ErrBitOffset
 	}
@@ -55,7 +55,7 @@ func (c *Call) parseBitOffset(i int, width int64) (int64, error) {
 
 // getbitCommand is GETBIT. A bit after the end of the string is 0.
 func getbitCommand(c *Call) error {
-	offset, err := c.parseBitOffset(2, 0)
+	offset, err := c.Args.parseBitOffset(2, 0)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func getbitCommand(c *Call) error {
 // The reply is the old bit. Nothing is written if the bit has that value already and the string is
 // long enough.
 func setbitCommand(c *Call) error {
-	offset, err := c.parseBitOffset(2, 0)
+	offset, err := c.Args.parseBitOffset(2, 0)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func setbitCommand(c *Call) error {
 
 // bitUnit reads BYTE or BIT. Without the word, positions of BITCOUNT and BITPOS are bytes, and what
 // BITPOS returns is a bit all the same.
-func (c *Call) bitUnit(i int) (bits bool, err error) {
-	bits, ok := bitUnits.find(c.Args[i])
+func (a Args) bitUnit(i int) (bits bool, err error) {
+	bits, ok := bitUnits.find(a[i])
 	if !ok {
 		return false, ErrSyntax
 	}
@@ -96,11 +96,11 @@ func bitcountCommand(c *Call) error {
 	case 2:
 	case 4, 5:
 		var err error
-		if r.Start, r.End, err = c.parseRange(2); err != nil {
+		if r.Start, r.End, err = c.Args.parseRange(2); err != nil {
 			return err
 		}
 		if len(c.Args) == 5 {
-			if r.Bits, err = c.bitUnit(4); err != nil {
+			if r.Bits, err = c.Args.bitUnit(4); err != nil {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func bitcountCommand(c *Call) error {
 // words are read in Redis's order, which is not theirs: start, the unit, end. So the error for
 // "BITPOS k 1 0 x NOPE" is about NOPE.
 func bitposCommand(c *Call) error {
-	bit, err := c.ParseInt(2)
+	bit, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}
@@ -127,18 +127,18 @@ func bitposCommand(c *Call) error {
 		return ErrSyntax
 	}
 	if len(c.Args) > 3 {
-		if r.Start, err = c.ParseInt(3); err != nil {
+		if r.Start, err = c.Args.ParseInt(3); err != nil {
 			return err
 		}
 	}
 	if len(c.Args) > 5 {
-		if r.Bits, err = c.bitUnit(5); err != nil {
+		if r.Bits, err = c.Args.bitUnit(5); err != nil {
 			return err
 		}
 	}
 	if len(c.Args) > 4 {
 		r.Open = false
-		if r.End, err = c.ParseInt(4); err != nil {
+		if r.End, err = c.Args.ParseInt(4); err != nil {
 			return err
 		}
 	}
@@ -154,26 +154,26 @@ func bitopCommand(c *Call) error {
 	if !ok {
 		return ErrSyntax
 	}
-	return c.Int(c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Strings(3)...))
+	return c.Int(c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Args.Strings(3)...))
 }
 
 // bitfieldOps reads the steps of BITFIELD. OVERFLOW holds for what follows it, up to the next
 // OVERFLOW, and writes nothing by itself.
-func (c *Call) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
+func (a Args) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
 	overflow := db.OverflowWrap
-	for i := 2; i < len(c.Args); {
-		more := len(c.Args) - i - 1
+	for i := 2; i < len(a); {
+		more := len(a) - i - 1
 		op := db.BitfieldOp{Overflow: overflow}
 		switch {
-		case c.Is(i, "get") && more >= 2:
+		case a.Is(i, "get") && more >= 2:
 			op.Action = db.BitfieldGet
-		case c.Is(i, "set") && more >= 3:
+		case a.Is(i, "set") && more >= 3:
 			op.Action = db.BitfieldSet
-		case c.Is(i, "incrby") && more >= 3:
+		case a.Is(i, "incrby") && more >= 3:
 			op.Action = db.BitfieldIncr
-		case c.Is(i, "overflow") && more >= 1:
+		case a.Is(i, "overflow") && more >= 1:
 			var ok bool
-			if overflow, ok = overflows.find(c.Args[i+1]); !ok {
+			if overflow, ok = overflows.find(a[i+1]); !ok {
 				return nil, false, Error("ERR Invalid OVERFLOW type specified")
 			}
 			i += 2
@@ -181,15 +181,15 @@ func (c *Call) bitfieldOps() (ops []db.BitfieldOp, writes bool, err error) {
 		default:
 			return nil, false, ErrSyntax
 		}
-		if op.Signed, op.Bits, err = parseBitfieldType(c.Args[i+1]); err != nil {
+		if op.Signed, op.Bits, err = parseBitfieldType(a[i+1]); err != nil {
 			return nil, false, err
 		}
-		if op.Offset, err = c.parseBitOffset(i+2, int64(op.Bits)); err != nil {
+		if op.Offset, err = a.parseBitOffset(i+2, int64(op.Bits)); err != nil {
 			return nil, false, err
 		}
 		if op.Action != db.BitfieldGet {
 			writes = true
-			if op.Value, err = c.ParseInt(i + 3); err != nil {
+			if op.Value, err = a.ParseInt(i + 3); err != nil {
 				return nil, false, err
 			}
 			i++
@@ -220,7 +220,7 @@ func parseBitfieldType(text []byte) (signed bool, width int, err error) {
 // its field. Operations see the results of those before them. One that only reads leaves the string
 // as long as it is; a write grows it before the first operation.
 func bitfield(c *Call, readOnly bool) error {
-	ops, writes, err := c.bitfieldOps()
+	ops, writes, err := c.Args.bitfieldOps()
 	if err != nil {
 		return err
 	}

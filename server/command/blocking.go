@@ -62,15 +62,15 @@ func (c *Call) Await(w db.Wait, timeout time.Duration, reply, nothing func(*Call
 
 // keysBeforeTimeout reads the arguments of BLPOP and its like. The timeout is checked before the
 // keys are read, as in Redis.
-func (c *Call) keysBeforeTimeout() (keys []string, timeout time.Duration, err error) {
-	last := len(c.Args) - 1
-	timeout, err = c.parseTimeout(last)
-	return stringsOf(c.Args[1:last]), timeout, err
+func (a Args) keysBeforeTimeout() (keys []string, timeout time.Duration, err error) {
+	last := len(a) - 1
+	timeout, err = a.parseTimeout(last)
+	return stringsOf(a[1:last]), timeout, err
 }
 
 // blockingPop is BLPOP and BRPOP: the reply names the key, since any of several may be the one.
 func blockingPop(c *Call, end db.End) error {
-	keys, timeout, err := c.keysBeforeTimeout()
+	keys, timeout, err := c.Args.keysBeforeTimeout()
 	if err != nil {
 		return err
 	}
@@ -83,16 +83,16 @@ func blockingPop(c *Call, end db.End) error {
 
 // parseBlockingPop reads the arguments of BLMPOP and BZMPOP. The timeout is the first and the last one checked, as in
 // Redis.
-func (c *Call) parseBlockingPop(front, back string) (p multiPop, timeout time.Duration, err error) {
-	if p, err = c.parseMultiPop(2, front, back); err == nil {
-		timeout, err = c.parseTimeout(1)
+func (a Args) parseBlockingPop(front, back string) (p multiPop, timeout time.Duration, err error) {
+	if p, err = a.parseMultiPop(2, front, back); err == nil {
+		timeout, err = a.parseTimeout(1)
 	}
 	return p, timeout, err
 }
 
 // blmpopCommand is BLMPOP.
 func blmpopCommand(c *Call) error {
-	p, timeout, err := c.parseBlockingPop("left", "right")
+	p, timeout, err := c.Args.parseBlockingPop("left", "right")
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *Call) popLists(keys []string, end db.End, count int, timeout time.Durat
 
 // blmoveCommand is BLMOVE: the ends are checked before the timeout.
 func blmoveCommand(c *Call) error {
-	from, into, err := c.parseEnds(3)
+	from, into, err := c.Args.parseEnds(3)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func blmoveCommand(c *Call) error {
 // locked keys at the first attempt, and in Others while it waits: the writer may not have it
 // locked.
 func blockingMove(c *Call, from, into db.End, i int) error {
-	timeout, err := c.parseTimeout(i)
+	timeout, err := c.Args.parseTimeout(i)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func blockingMove(c *Call, from, into db.End, i int) error {
 // blockingPopScored is BZPOPMIN and BZPOPMAX. Its reply is flat, the score after the member, in
 // RESP3 too.
 func blockingPopScored(c *Call, highest bool) error {
-	keys, timeout, err := c.keysBeforeTimeout()
+	keys, timeout, err := c.Args.keysBeforeTimeout()
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func blockingPopScored(c *Call, highest bool) error {
 
 // bzmpopCommand is BZMPOP.
 func bzmpopCommand(c *Call) error {
-	p, timeout, err := c.parseBlockingPop("min", "max")
+	p, timeout, err := c.Args.parseBlockingPop("min", "max")
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,8 @@ import (
 type Call struct {
 	Host    *Host
 	Command *Command
-	// Args has the command's name first. It is valid during the call only: the bytes are the
-	// parser's.
-	Args [][]byte
+	// Args is valid during the call only: the bytes are the parser's.
+	Args Args
 	// FirstKey is argument 1, if that is the first key and a string of it has been made already, to
 	// find its lock. Key returns it, which saves the allocation of another.
 	FirstKey string

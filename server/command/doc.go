@@ -9,7 +9,7 @@
 // and handlers of a group of Redis's commands stand in one file, named by the noun that packages
 // structures and db use too: string.go, hash_expire.go, sortedset_range.go.
 //
-// A [Call] is one execution. A handler parses the arguments (args.go), calls a typed handle of
+// A [Call] is one execution. A handler parses the [Args] (args.go), calls a typed handle of
 // package db on Call.Tx, and writes the reply (reply.go); it holds no algorithm. What it needs of
 // the session, and that is little, is in a [Host]: the store, for commands on the whole keyspace;
 // how to wait, for commands such as BLPOP.

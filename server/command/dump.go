@@ -29,18 +29,18 @@ const (
 // restoreOptions reads the words after the payload of RESTORE. Idle times and frequencies are
 // checked, and not kept. IDLETIME and FREQ exclude each other, as two policies of eviction do; the
 // first one read makes the other a syntax error.
-func (c *Call) restoreOptions() (replace, absolute bool, err error) {
+func (a Args) restoreOptions() (replace, absolute bool, err error) {
 	idle, frequency := false, false
-	for i := 4; i < len(c.Args); i++ {
-		more := i+1 < len(c.Args)
+	for i := 4; i < len(a); i++ {
+		more := i+1 < len(a)
 		switch {
-		case c.Is(i, "replace"):
+		case a.Is(i, "replace"):
 			replace = true
-		case c.Is(i, "absttl"):
+		case a.Is(i, "absttl"):
 			absolute = true
-		case c.Is(i, "idletime") && more && !frequency, c.Is(i, "freq") && more && !idle:
-			n, err := c.ParseInt(i + 1)
-			frequency, idle = c.Is(i, "freq"), c.Is(i, "idletime")
+		case a.Is(i, "idletime") && more && !frequency, a.Is(i, "freq") && more && !idle:
+			n, err := a.ParseInt(i + 1)
+			frequency, idle = a.Is(i, "freq"), a.Is(i, "idletime")
 			switch {
 			case err != nil:
 				return false, false, err
@@ -62,7 +62,7 @@ func (c *Call) restoreOptions() (replace, absolute bool, err error) {
 // deletes the old one with REPLACE. The checksum is checked before the value: the first has the
 // error of version or checksum, the second that of the format.
 func restoreCommand(c *Call) error {
-	replace, absolute, err := c.restoreOptions()
+	replace, absolute, err := c.Args.restoreOptions()
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func restoreCommand(c *Call) error {
 			return errBusyKey
 		}
 	}
-	ttl, err := c.parseFrom(2, 0, "ERR Invalid TTL value, must be >= 0")
+	ttl, err := c.Args.parseFrom(2, 0, "ERR Invalid TTL value, must be >= 0")
 	if err != nil {
 		return err
 	}

@@ -47,11 +47,11 @@ func radiusKeys(i int) []Keys {
 }
 
 // parsePoint reads a longitude and a latitude. Longitude comes first, as x before y.
-func (c *Call) parsePoint(i int) (p db.GeoPoint, err error) {
-	if p.Longitude, err = c.ParseFloat(i); err != nil {
+func (a Args) parsePoint(i int) (p db.GeoPoint, err error) {
+	if p.Longitude, err = a.ParseFloat(i); err != nil {
 		return p, err
 	}
-	if p.Latitude, err = c.ParseFloat(i + 1); err != nil {
+	if p.Latitude, err = a.ParseFloat(i + 1); err != nil {
 		return p, err
 	}
 	if !p.Valid() {
@@ -65,8 +65,8 @@ var units = words[float64]{{"m", 1}, {"km", 1000}, {"ft", 0.3048}, {"mi", 1609.3
 
 // parseUnit reads a unit of length, in metres. A mile is 1609.34 m and a foot 0.3048 m, as Redis
 // has them.
-func (c *Call) parseUnit(i int) (float64, error) {
-	if unit, ok := units.find(c.Args[i]); ok {
+func (a Args) parseUnit(i int) (float64, error) {
+	if unit, ok := units.find(a[i]); ok {
 		return unit, nil
 	}
 	return 0, Error("ERR unsupported unit provided. please use M, KM, FT, MI")
@@ -75,13 +75,13 @@ func (c *Call) parseUnit(i int) (float64, error) {
 // geoaddCommand is GEOADD. All positions are checked before the first is written. Without CH the
 // reply counts new members only, so it is 0 for one that was moved.
 func geoaddCommand(c *Call) error {
-	o, i := c.addWords(false)
+	o, i := c.Args.addWords(false)
 	if n := len(c.Args) - i; n == 0 || n%3 != 0 || o.nx && o.xx {
 		return ErrSyntax
 	}
 	members := make([]db.GeoMember, 0, (len(c.Args)-i)/3)
 	for ; i < len(c.Args); i += 3 {
-		p, err := c.parsePoint(i)
+		p, err := c.Args.parsePoint(i)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func geodistCommand(c *Call) error {
 	var err error
 	switch {
 	case len(c.Args) == 5:
-		if unit, err = c.parseUnit(4); err != nil {
+		if unit, err = c.Args.parseUnit(4); err != nil {
 			return err
 		}
 	case len(c.Args) > 5:

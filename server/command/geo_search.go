@@ -69,7 +69,7 @@ func (q *geoQuery) parse(c *Call) (err error) {
 	switch {
 	case q.search:
 	case !q.byMember:
-		if q.Centre, err = c.parsePoint(2); err == nil {
+		if q.Centre, err = c.Args.parsePoint(2); err == nil {
 			err = q.circle(c, 4)
 		}
 	case q.exists:
@@ -98,29 +98,29 @@ func (q *geoQuery) parse(c *Call) (err error) {
 func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
 	more := len(c.Args) - i - 1
 	switch {
-	case c.Is(i, "withdist"):
+	case c.Args.Is(i, "withdist"):
 		q.distances = true
-	case c.Is(i, "withhash"):
+	case c.Args.Is(i, "withhash"):
 		q.hash = true
-	case c.Is(i, "withcoord"):
+	case c.Args.Is(i, "withcoord"):
 		q.coordinates = true
-	case c.Is(i, "any"):
+	case c.Args.Is(i, "any"):
 		q.Any = true
-	case c.Is(i, "asc"):
+	case c.Args.Is(i, "asc"):
 		q.Order = db.NearestFirst
-	case c.Is(i, "desc"):
+	case c.Args.Is(i, "desc"):
 		q.Order = db.FarthestFirst
-	case c.Is(i, "count") && more >= 1:
-		n, err := c.parseFrom(i+1, 1, "ERR COUNT must be > 0")
+	case c.Args.Is(i, "count") && more >= 1:
+		n, err := c.Args.parseFrom(i+1, 1, "ERR COUNT must be > 0")
 		if err != nil {
 			return 0, err
 		}
 		q.Count = int(min(n, math.MaxInt32))
 		return 2, nil
-	case q.mayStore && more >= 1 && (c.Is(i, "store") || c.Is(i, "storedist")):
-		q.store, q.storeDistances = i+1, c.Is(i, "storedist")
+	case q.mayStore && more >= 1 && (c.Args.Is(i, "store") || c.Args.Is(i, "storedist")):
+		q.store, q.storeDistances = i+1, c.Args.Is(i, "storedist")
 		return 2, nil
-	case q.search && q.store > 0 && c.Is(i, "storedist"):
+	case q.search && q.store > 0 && c.Args.Is(i, "storedist"):
 		q.storeDistances = true
 	case q.search:
 		return q.shapeOption(c, i, more)
@@ -133,15 +133,15 @@ func (q *geoQuery) option(c *Call, i int) (taken int, err error) {
 // shapeOption reads an option that only GEOSEARCH and GEOSEARCHSTORE have.
 func (q *geoQuery) shapeOption(c *Call, i, more int) (taken int, err error) {
 	switch {
-	case c.Is(i, "frommember") && more >= 1 && (!q.centred || q.FromMember):
+	case c.Args.Is(i, "frommember") && more >= 1 && (!q.centred || q.FromMember):
 		taken, err = 2, q.member(c, i+1)
-	case c.Is(i, "fromlonlat") && more >= 2 && !q.FromMember:
+	case c.Args.Is(i, "fromlonlat") && more >= 2 && !q.FromMember:
 		q.centred = true
-		q.Centre, err = c.parsePoint(i + 1)
+		q.Centre, err = c.Args.parsePoint(i + 1)
 		taken = 3
-	case c.Is(i, "byradius") && more >= 2 && !q.Shape.Box:
+	case c.Args.Is(i, "byradius") && more >= 2 && !q.Shape.Box:
 		taken, err = 3, q.circle(c, i+1)
-	case c.Is(i, "bybox") && more >= 3 && (!q.shaped || q.Shape.Box):
+	case c.Args.Is(i, "bybox") && more >= 3 && (!q.shaped || q.Shape.Box):
 		taken, err = 4, q.box(c, i+1)
 	}
 	return taken, err
@@ -164,14 +164,14 @@ func (q *geoQuery) member(c *Call, i int) error {
 // the reply.
 func (q *geoQuery) circle(c *Call, i int) (err error) {
 	q.shaped = true
-	radius, ok := c.parseLength(i)
+	radius, ok := c.Args.parseLength(i)
 	switch {
 	case !ok:
 		return Error("ERR need numeric radius")
 	case radius < 0:
 		return Error("ERR radius cannot be negative")
 	}
-	if q.unit, err = c.parseUnit(i + 1); err != nil {
+	if q.unit, err = c.Args.parseUnit(i + 1); err != nil {
 		return err
 	}
 	q.Shape = db.GeoShape{Radius: radius * q.unit}
@@ -182,18 +182,18 @@ func (q *geoQuery) circle(c *Call, i int) (err error) {
 // half of each away from the edges.
 func (q *geoQuery) box(c *Call, i int) (err error) {
 	q.shaped = true
-	width, ok := c.parseLength(i)
+	width, ok := c.Args.parseLength(i)
 	if !ok {
 		return Error("ERR need numeric width")
 	}
-	height, ok := c.parseLength(i + 1)
+	height, ok := c.Args.parseLength(i + 1)
 	switch {
 	case !ok:
 		return Error("ERR need numeric height")
 	case width < 0 || height < 0:
 		return Error("ERR height or width cannot be negative")
 	}
-	if q.unit, err = c.parseUnit(i + 2); err != nil {
+	if q.unit, err = c.Args.parseUnit(i + 2); err != nil {
 		return err
 	}
 	q.Shape = db.GeoShape{Box: true, Width: width * q.unit, Height: height * q.unit}
@@ -201,8 +201,8 @@ func (q *geoQuery) box(c *Call, i int) (err error) {
 }
 
 // parseLength returns argument i as a length, which must not be negative.
-func (c *Call) parseLength(i int) (float64, bool) {
-	length, err := c.ParseFloat(i)
+func (a Args) parseLength(i int) (float64, bool) {
+	length, err := a.ParseFloat(i)
 	return length, err == nil
 }
 

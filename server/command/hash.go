@@ -29,7 +29,7 @@ var hashCommands = InGroup(GroupHash, []*Command{
 			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool { return c.eachBulk(value) })
 		}},
 	{Name: "hdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"),
-		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Strings(2)...)) }},
+		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Delete(c.Args.Strings(2)...)) }},
 	{Name: "hlen", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.Hash(c.Key(1)).Len()) }},
 	{Name: "hexists", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
@@ -80,7 +80,7 @@ func hgetCommand(c *Call) error {
 // hmgetCommand is HMGET: a null for each field that does not exist. It fails with WRONGTYPE, unlike
 // MGET: there is one key, and it must be a hash or absent.
 func hmgetCommand(c *Call) error {
-	return c.fieldValues(c.Tx.Hash(c.Key(1)), c.Strings(2))
+	return c.fieldValues(c.Tx.Hash(c.Key(1)), c.Args.Strings(2))
 }
 
 // fieldValues replies with the values of fields. A field may be named often, so they are not gathered before they are
@@ -109,7 +109,7 @@ func hincrbyCommand(c *Call, delta int64) error {
 func hscanCommand(c *Call) error {
 	noValues := false
 	cursor, o, done, err := c.scanCursor(db.TypeHash, func(i int) (int, error) {
-		if !c.Is(i, "novalues") {
+		if !c.Args.Is(i, "novalues") {
 			return 0, nil
 		}
 		noValues = true

@@ -36,11 +36,11 @@ func hrandfieldCommand(c *Call) error {
 		}
 		return err
 	}
-	count, err := c.parseSigned(2)
+	count, err := c.Args.parseSigned(2)
 	switch {
 	case err != nil:
 		return err
-	case len(c.Args) > 4 || len(c.Args) == 4 && !c.Is(3, "withvalues"):
+	case len(c.Args) > 4 || len(c.Args) == 4 && !c.Args.Is(3, "withvalues"):
 		return ErrSyntax
 	case len(c.Args) == 3:
 		// A negative count may be any number: the limit of a reply stops it long before memory

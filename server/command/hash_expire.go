@@ -65,20 +65,20 @@ const (
 // number that is none is refused. Redis checks in this order: the word, the number, then whether
 // both agree.
 func (c *Call) fieldList(i int, count Error) ([]string, error) {
-	if !c.Is(i, "fields") {
+	if !c.Args.Is(i, "fields") {
 		return nil, errFieldsWord
 	}
 	if i+1 >= len(c.Args) {
 		return nil, ArityError(c.Command.Name)
 	}
-	n, err := c.parseLeast(i+1, 1, count)
+	n, err := c.Args.parseLeast(i+1, 1, count)
 	if err != nil {
 		return nil, err
 	}
 	if n != int64(len(c.Args)-i-2) {
 		return nil, errFieldsNumber
 	}
-	return c.Strings(i + 2), nil
+	return c.Args.Strings(i + 2), nil
 }
 
 // hashOf is the hash that the first key names. Most commands on fields check the key's type before
@@ -102,7 +102,7 @@ func (c *Call) hashFields() (h db.Hash, fields []string, err error) {
 // milliseconds. The last moment is Redis's, 2^46-1 ms. Zero is allowed: it is in the past and
 // deletes the field.
 func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error) {
-	n, err := c.parseFrom(i, 0, "ERR invalid expire time, must be >= 0")
+	n, err := c.Args.parseFrom(i, 0, "ERR invalid expire time, must be >= 0")
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -205,7 +205,7 @@ func hgetexCommand(c *Call) error {
 	}
 	var at time.Time
 	word := 2
-	persist := c.Is(2, "persist")
+	persist := c.Args.Is(2, "persist")
 	switch {
 	case persist:
 		word = 3
@@ -305,7 +305,7 @@ func (w *hsetexOptions) fieldsOption(c *Call, i int) (int, error) {
 	if i >= len(c.Args)-3 {
 		return 0, ArityError(c.Command.Name)
 	}
-	n, err := c.parseLeast(i+1, 1, errFieldsMany)
+	n, err := c.Args.parseLeast(i+1, 1, errFieldsMany)
 	if err != nil {
 		return 0, err
 	}

@@ -19,12 +19,12 @@ func pfaddCommand(c *Call) error {
 // pfcountCommand is PFCOUNT: of several keys it counts the union, without writing it. The estimate of
 // one is kept in the string until the sketch changes, as in Redis.
 func pfcountCommand(c *Call) error {
-	n, err := c.Tx.Keyspace().CountHyperLogLogs(c.Strings(1)...)
+	n, err := c.Tx.Keyspace().CountHyperLogLogs(c.Args.Strings(1)...)
 	return c.Int64(int64(n), err)
 }
 
 // pfmergeCommand is PFMERGE. The destination is one of the sources, if it exists. A dense source
 // makes the destination dense. A source that does not exist adds nothing.
 func pfmergeCommand(c *Call) error {
-	return c.Done(c.Tx.HyperLogLog(c.Key(1)).Merge(c.Strings(2)...))
+	return c.Done(c.Tx.HyperLogLog(c.Key(1)).Merge(c.Args.Strings(2)...))
 }

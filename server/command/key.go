@@ -24,10 +24,10 @@ func renameKeys(use string) []Keys {
 
 // deleteCommand is DEL and UNLINK. Both are O(1) a key: memory of large values is freed in the
 // background. All keys are deleted in one commit. A key that is named twice counts once.
-func deleteCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Delete(c.Strings(1)...)) }
+func deleteCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Delete(c.Args.Strings(1)...)) }
 
 // existsCommand is EXISTS and TOUCH. A key that is named twice counts twice, as in Redis.
-func existsCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Exists(c.Strings(1)...)) }
+func existsCommand(c *Call) error { return c.Int(c.Tx.Keyspace().Exists(c.Args.Strings(1)...)) }
 
 // typeCommand is TYPE: a simple string, "none" for a key that does not exist. A bitmap and a
 // HyperLogLog are strings, places are a sorted set: those are views and not types.

@@ -41,9 +41,9 @@ func copyCommand(c *Call) error {
 	namespace, options := c.Tx.Namespace(), []db.WriteOption{db.IfAbsent}
 	for i := 3; i < len(c.Args); i++ {
 		switch {
-		case c.Is(i, "replace"):
+		case c.Args.Is(i, "replace"):
 			options = nil
-		case c.Is(i, "db") && i+1 < len(c.Args):
+		case c.Args.Is(i, "db") && i+1 < len(c.Args):
 			var err error
 			if namespace, err = c.ParseDatabase(i + 1); err != nil {
 				return err

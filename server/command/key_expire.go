@@ -48,21 +48,21 @@ func ttlRow(name, since, summary string, unit time.Duration, relative bool) *Com
 
 // expireConditions reads the words after EXPIRE's number. NX with any other word, and GT with LT,
 // contradict each other; XX goes with GT and LT. The same word may stand twice.
-func (c *Call) expireConditions(i int) ([]db.WriteOption, error) {
+func (a Args) expireConditions(i int) ([]db.WriteOption, error) {
 	var options []db.WriteOption
 	var nx, xx, gt, lt bool
-	for ; i < len(c.Args); i++ {
+	for ; i < len(a); i++ {
 		switch {
-		case c.Is(i, "nx"):
+		case a.Is(i, "nx"):
 			nx, options = true, append(options, db.IfAbsent)
-		case c.Is(i, "xx"):
+		case a.Is(i, "xx"):
 			xx, options = true, append(options, db.IfPresent)
-		case c.Is(i, "gt"):
+		case a.Is(i, "gt"):
 			gt, options = true, append(options, db.IfGreater)
-		case c.Is(i, "lt"):
+		case a.Is(i, "lt"):
 			lt, options = true, append(options, db.IfLess)
 		default:
-			return nil, Errorf("ERR Unsupported option %s", Clip(c.Arg(i), len(c.Arg(i))))
+			return nil, Errorf("ERR Unsupported option %s", Clip(a[i], len(a[i])))
 		}
 	}
 	switch {
@@ -79,11 +79,11 @@ func (c *Call) expireConditions(i int) ([]db.WriteOption, error) {
 // the moment is in the past; then nothing is deleted. A key without a deadline counts as one that
 // never expires: GT leaves it, LT gives it one.
 func expire(c *Call, unit int64, relative bool) error {
-	conditions, err := c.expireConditions(3)
+	conditions, err := c.Args.expireConditions(3)
 	if err != nil {
 		return err
 	}
-	n, err := c.ParseInt(2)
+	n, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}

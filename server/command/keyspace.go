@@ -76,13 +76,13 @@ func typeByName(name []byte) db.Type {
 // never becomes invalid: a key that is there from the first call to the last is returned, and only
 // once.
 func scanCommand(c *Call) error {
-	cursor, err := c.parseCursor(1)
+	cursor, err := c.Args.parseCursor(1)
 	if err != nil {
 		return err
 	}
 	var o db.KeyScanOptions
-	element, err := c.scanOptions(2, func(i int) (int, error) {
-		if !c.Is(i, "type") || i+1 == len(c.Args) {
+	element, err := c.Args.scanOptions(2, func(i int) (int, error) {
+		if !c.Args.Is(i, "type") || i+1 == len(c.Args) {
 			return 0, nil
 		}
 		o.Type = typeByName(c.Arg(i + 1))
@@ -105,11 +105,11 @@ func dbsizeCommand(c *Call) error {
 
 // flushMode checks the word after FLUSHDB and FLUSHALL. Both modes do the same: a flush is O(1),
 // and memory is freed in the background.
-func (c *Call) flushMode() error {
+func (a Args) flushMode() error {
 	switch {
-	case len(c.Args) == 1:
+	case len(a) == 1:
 		return nil
-	case len(c.Args) == 2 && (c.Is(1, "sync") || c.Is(1, "async")):
+	case len(a) == 2 && (a.Is(1, "sync") || a.Is(1, "async")):
 		return nil
 	}
 	return ErrSyntax
@@ -117,7 +117,7 @@ func (c *Call) flushMode() error {
 
 // flushdbCommand is FLUSHDB: one small record in the log, whatever the number of keys.
 func flushdbCommand(c *Call) error {
-	if err := c.flushMode(); err != nil {
+	if err := c.Args.flushMode(); err != nil {
 		return err
 	}
 	return c.Done(c.database().Flush())
@@ -126,7 +126,7 @@ func flushdbCommand(c *Call) error {
 // flushallCommand is FLUSHALL: it empties all databases of the store, also those that SELECT does
 // not reach.
 func flushallCommand(c *Call) error {
-	if err := c.flushMode(); err != nil {
+	if err := c.Args.flushMode(); err != nil {
 		return err
 	}
 	if c.Tx == nil {

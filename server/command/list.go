@@ -58,7 +58,7 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 	default:
 		return ArityError(c.Command.Name)
 	}
-	count, err := c.parsePositive(2)
+	count, err := c.Args.parsePositive(2)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 // are clipped to the list, so 0 -1 is all of it. The number of elements comes before the first; the
 // elements are read from disk in order, one at a time, into the reply.
 func lrangeCommand(c *Call) error {
-	start, stop, err := c.parseRange(2)
+	start, stop, err := c.Args.parseRange(2)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func lindexCommand(c *Call) error {
 	if n == 0 {
 		return c.Reply(nil)
 	}
-	position, err := c.ParseInt(2)
+	position, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func lsetCommand(c *Call) error {
 	if n == 0 {
 		return ErrNoKey
 	}
-	position, err := c.ParseInt(2)
+	position, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func lsetCommand(c *Call) error {
 // ltrimCommand is LTRIM: an empty range deletes the list. Elements outside the range are deleted,
 // the others are not touched: O(1) for each deleted one.
 func ltrimCommand(c *Call) error {
-	start, stop, err := c.parseRange(2)
+	start, stop, err := c.Args.parseRange(2)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,9 @@ func ltrimCommand(c *Call) error {
 func linsertCommand(c *Call) error {
 	list := c.Tx.List(c.Key(1))
 	switch {
-	case c.Is(2, "before"):
+	case c.Args.Is(2, "before"):
 		return c.Int(list.InsertBefore(c.Arg(3), c.Arg(4)))
-	case c.Is(2, "after"):
+	case c.Args.Is(2, "after"):
 		return c.Int(list.InsertAfter(c.Arg(3), c.Arg(4)))
 	}
 	return ErrSyntax
@@ -161,13 +161,13 @@ func lposCommand(c *Call) error {
 		}
 		var err error
 		switch {
-		case c.Is(i, "rank"):
-			o.Rank, err = c.parseRank(i + 1)
-		case c.Is(i, "count"):
+		case c.Args.Is(i, "rank"):
+			o.Rank, err = c.Args.parseRank(i + 1)
+		case c.Args.Is(i, "count"):
 			single = false
-			o.Count, err = c.parseLeast(i+1, 0, "ERR COUNT can't be negative")
-		case c.Is(i, "maxlen"):
-			o.MaxLen, err = c.parseLeast(i+1, 0, "ERR MAXLEN can't be negative")
+			o.Count, err = c.Args.parseLeast(i+1, 0, "ERR COUNT can't be negative")
+		case c.Args.Is(i, "maxlen"):
+			o.MaxLen, err = c.Args.parseLeast(i+1, 0, "ERR MAXLEN can't be negative")
 		default:
 			return ErrSyntax
 		}
@@ -197,8 +197,8 @@ func lposCommand(c *Call) error {
 
 // parseRank reads the RANK of LPOS: 1 is the first match, -1 the last one. 0 is refused, and so is
 // the one number without an opposite.
-func (c *Call) parseRank(i int) (int64, error) {
-	rank, err := c.parseSigned(i)
+func (a Args) parseRank(i int) (int64, error) {
+	rank, err := a.parseSigned(i)
 	switch {
 	case err != nil:
 		return 0, err
@@ -213,9 +213,9 @@ func (c *Call) parseRank(i int) (int64, error) {
 var ends = words[db.End]{{"left", db.Front}, {"right", db.Back}}
 
 // parseEnds reads the two words of LMOVE and BLMOVE.
-func (c *Call) parseEnds(i int) (from, into db.End, err error) {
-	from, ok := ends.find(c.Args[i])
-	into, also := ends.find(c.Args[i+1])
+func (a Args) parseEnds(i int) (from, into db.End, err error) {
+	from, ok := ends.find(a[i])
+	into, also := ends.find(a[i+1])
 	if !ok || !also {
 		return 0, 0, ErrSyntax
 	}
@@ -225,7 +225,7 @@ func (c *Call) parseEnds(i int) (from, into db.End, err error) {
 // lmoveCommand is LMOVE. Source and destination may be the same key: that rotates the list. Both
 // are locked, and the move is one commit.
 func lmoveCommand(c *Call) error {
-	from, into, err := c.parseEnds(3)
+	from, into, err := c.Args.parseEnds(3)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (c *Call) move(from, into db.End) error {
 // lmpopCommand is LMPOP: a null array if none of the lists exists. The keys after the first list
 // that exists are not read, also not their types.
 func lmpopCommand(c *Call) error {
-	p, err := c.parseMultiPop(1, "left", "right")
+	p, err := c.Args.parseMultiPop(1, "left", "right")
 	if err != nil {
 		return err
 	}

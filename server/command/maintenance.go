@@ -25,7 +25,7 @@ func mergeCommand(c *Call) error {
 		return ErrSyntax
 	}
 	merger := c.Host.Store.Merger()
-	word := func(keyword string) bool { return len(c.Args) == 2 && c.Is(1, keyword) }
+	word := func(keyword string) bool { return len(c.Args) == 2 && c.Args.Is(1, keyword) }
 	switch {
 	case len(c.Args) == 1 || word("start"):
 		return c.merge(db.MergeOptions{})

@@ -33,11 +33,11 @@ const memorySamples = 5
 func memoryUsage(c *Call) error {
 	samples := int64(memorySamples)
 	for i := 3; i < len(c.Args); i += 2 {
-		if !c.Is(i, "samples") || i+1 == len(c.Args) {
+		if !c.Args.Is(i, "samples") || i+1 == len(c.Args) {
 			return ErrSyntax
 		}
 		var err error
-		if samples, err = c.parseFrom(i+1, 0, ErrSyntax); err != nil {
+		if samples, err = c.Args.parseFrom(i+1, 0, ErrSyntax); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ var roleCommand = &Command{
 
 // replicaofCommand is REPLICAOF and SLAVEOF.
 func replicaofCommand(c *Call) error {
-	if c.Is(1, "no") && c.Is(2, "one") {
+	if c.Args.Is(1, "no") && c.Args.Is(2, "one") {
 		return c.OK()
 	}
 	if port, ok := number.ParseInt(c.Arg(2)); !ok || port < 0 || port > 65535 {
@@ -35,21 +35,21 @@ func failoverCommand(c *Call) error {
 	var abort, target, timeout, force bool
 	for i := 1; i < len(c.Args); i++ {
 		switch {
-		case c.Is(i, "abort") && len(c.Args) == 2:
+		case c.Args.Is(i, "abort") && len(c.Args) == 2:
 			abort = true
-		case c.Is(i, "timeout") && i+1 < len(c.Args) && !timeout:
-			if _, err := c.parseFrom(i+1, 1, "ERR FAILOVER timeout must be greater than 0"); err != nil {
+		case c.Args.Is(i, "timeout") && i+1 < len(c.Args) && !timeout:
+			if _, err := c.Args.parseFrom(i+1, 1, "ERR FAILOVER timeout must be greater than 0"); err != nil {
 				return err
 			}
 			timeout = true
 			i++
-		case c.Is(i, "to") && i+2 < len(c.Args) && !target:
-			if _, err := c.ParseInt(i + 2); err != nil {
+		case c.Args.Is(i, "to") && i+2 < len(c.Args) && !target:
+			if _, err := c.Args.ParseInt(i + 2); err != nil {
 				return err
 			}
 			target = true
 			i += 2
-		case c.Is(i, "force") && !force:
+		case c.Args.Is(i, "force") && !force:
 			force = true
 		default:
 			return ErrSyntax

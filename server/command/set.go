@@ -9,9 +9,9 @@ import "github.com/stavedb/stave/db"
 // setCommands work on single sets. A set without members does not exist.
 var setCommands = InGroup(GroupSet, []*Command{
 	{Name: "sadd", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW insert"),
-		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Add(c.Strings(2)...)) }},
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Add(c.Args.Strings(2)...)) }},
 	{Name: "srem", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"),
-		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Remove(c.Strings(2)...)) }},
+		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Remove(c.Args.Strings(2)...)) }},
 	{Name: "scard", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.Set(c.Key(1)).Len()) }},
 	{Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
@@ -52,7 +52,7 @@ func spopCommand(c *Call) error {
 	default:
 		return ErrSyntax
 	}
-	count, err := c.parsePositive(2)
+	count, err := c.Args.parsePositive(2)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func srandmemberCommand(c *Call) error {
 	default:
 		return ErrSyntax
 	}
-	count, err := c.parseSigned(2)
+	count, err := c.Args.parseSigned(2)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ var setCombineCommands = InGroup(GroupSet, []*Command{
 // result that is too large to be sent.
 func combine(c *Call, op db.SetOp) error {
 	mark, n := c.Out.Begin(), 0
-	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Strings(2), func(member []byte) bool {
+	err := c.Tx.Set(c.Key(1)).VisitCombined(op, c.Args.Strings(2), func(member []byte) bool {
 		c.Out.Bulk(member)
 		n++
 		return !c.Out.Exceeded()
@@ -45,20 +45,20 @@ func combine(c *Call, op db.SetOp) error {
 // empty result deletes it. The destination is replaced whatever it held, without a check of its
 // type, and loses its deadline. The reply is the number of members in it.
 func combineStore(c *Call, op db.SetOp) error {
-	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Strings(2)...))
+	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Args.Strings(2)...))
 }
 
 // sintercardCommand is SINTERCARD: it counts no further than LIMIT. It has an error text of its own
 // for too few keys, and LIMIT 0 is no limit.
 func sintercardCommand(c *Call) error {
-	n, err := c.parseLeast(1, 1, errNumkeys)
+	n, err := c.Args.parseLeast(1, 1, errNumkeys)
 	if err != nil {
 		return err
 	}
 	if n > int64(len(c.Args)-2) {
 		return Error("ERR Number of keys can't be greater than number of args")
 	}
-	limit, err := c.parseLimit(2 + int(n))
+	limit, err := c.Args.parseLimit(2 + int(n))
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func sintercardCommand(c *Call) error {
 
 // parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.
 // LIMIT may stand more than once; the last one counts.
-func (c *Call) parseLimit(i int) (limit int, err error) {
-	for ; i < len(c.Args); i += 2 {
-		if !c.Is(i, "limit") || i+1 == len(c.Args) {
+func (a Args) parseLimit(i int) (limit int, err error) {
+	for ; i < len(a); i += 2 {
+		if !a.Is(i, "limit") || i+1 == len(a) {
 			return 0, ErrSyntax
 		}
-		n, err := c.parseLeast(i+1, 0, errLimitNegative)
+		n, err := a.parseLeast(i+1, 0, errLimitNegative)
 		if err != nil {
 			return 0, err
 		}

@@ -62,23 +62,23 @@ func sortElements(c *Call, stores bool) error {
 	for i := 2; i < len(c.Args); i++ {
 		more := len(c.Args) - i - 1
 		switch {
-		case c.Is(i, "asc"):
+		case c.Args.Is(i, "asc"):
 			o.Descending = false
-		case c.Is(i, "desc"):
+		case c.Args.Is(i, "desc"):
 			o.Descending = true
-		case c.Is(i, "alpha"):
+		case c.Args.Is(i, "alpha"):
 			o.Alpha = true
-		case c.Is(i, "limit") && more >= 2:
+		case c.Args.Is(i, "limit") && more >= 2:
 			var err error
-			if o.Offset, o.Count, err = c.parseRange(i + 1); err != nil {
+			if o.Offset, o.Count, err = c.Args.parseRange(i + 1); err != nil {
 				return err
 			}
 			o.Limited = true
 			i += 2
-		case stores && c.Is(i, "store") && more >= 1:
+		case stores && c.Args.Is(i, "store") && more >= 1:
 			i++
 			destination = i
-		case c.Is(i, "by") && more >= 1:
+		case c.Args.Is(i, "by") && more >= 1:
 			i++
 			o.By = c.Key(i)
 			if stars := Clip(c.Arg(i), math.MaxInt); !strings.Contains(stars, "*") {
@@ -86,7 +86,7 @@ func sortElements(c *Call, stores bool) error {
 			} else if !c.mayReadAllKeys() {
 				return errSortBy
 			}
-		case c.Is(i, "get") && more >= 1:
+		case c.Args.Is(i, "get") && more >= 1:
 			if !c.mayReadAllKeys() {
 				return errSortGet
 			}

@@ -19,7 +19,7 @@ var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
 	{Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Run: zaddCommand},
 	{Name: "zincrby", Arity: 4, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: zincrbyCommand},
 	{Name: "zrem", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"),
-		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Remove(c.Strings(2)...)) }},
+		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Remove(c.Args.Strings(2)...)) }},
 	{Name: "zcard", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Int(c.Tx.SortedSet(c.Key(1)).Len()) }},
 	{Name: "zscore", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: zscoreCommand},
@@ -38,7 +38,7 @@ var sortedSetCommands = InGroup(GroupSortedSet, []*Command{
 // member is added. Of a member that is named twice the conditions see the first score when they
 // judge the second.
 func zaddCommand(c *Call) error {
-	o, i := c.addWords(true)
+	o, i := c.Args.addWords(true)
 	rest := c.Args[i:]
 	switch {
 	case len(rest) == 0 || len(rest)%2 != 0:
@@ -52,7 +52,7 @@ func zaddCommand(c *Call) error {
 	}
 	members := make([]db.Scored, 0, len(rest)/2)
 	for ; i < len(c.Args); i += 2 {
-		score, err := c.ParseFloat(i)
+		score, err := c.Args.ParseFloat(i)
 		if err != nil {
 			return err
 		}
@@ -75,26 +75,26 @@ type addWords struct {
 }
 
 // addWords reads them, of which GEOADD knows three, and returns where the members begin.
-func (c *Call) addWords(all bool) (w addWords, next int) {
-	for i := 2; i < len(c.Args); i++ {
+func (a Args) addWords(all bool) (w addWords, next int) {
+	for i := 2; i < len(a); i++ {
 		switch {
-		case c.Is(i, "nx"):
+		case a.Is(i, "nx"):
 			w.nx, w.conditions = true, append(w.conditions, db.IfAbsent)
-		case c.Is(i, "xx"):
+		case a.Is(i, "xx"):
 			w.xx, w.conditions = true, append(w.conditions, db.IfPresent)
-		case c.Is(i, "ch"):
+		case a.Is(i, "ch"):
 			w.changed = true
-		case all && c.Is(i, "gt"):
+		case all && a.Is(i, "gt"):
 			w.gt, w.conditions = true, append(w.conditions, db.IfGreater)
-		case all && c.Is(i, "lt"):
+		case all && a.Is(i, "lt"):
 			w.lt, w.conditions = true, append(w.conditions, db.IfLess)
-		case all && c.Is(i, "incr"):
+		case all && a.Is(i, "incr"):
 			w.increment = true
 		default:
 			return w, i
 		}
 	}
-	return w, len(c.Args)
+	return w, len(a)
 }
 
 // replyAdded replies with how many members were added, or changed if CH asked for that.
@@ -123,7 +123,7 @@ func (c *Call) increment(set db.SortedSet, m db.Scored, conditions ...db.WriteOp
 // zincrbyCommand is ZINCRBY: a member that does not exist counts from 0. A sum that is not a number
 // is refused.
 func zincrbyCommand(c *Call) error {
-	delta, err := c.ParseFloat(2)
+	delta, err := c.Args.ParseFloat(2)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func zscoreCommand(c *Call) error { return c.score(c.Tx.SortedSet(c.Key(1)), c.K
 func zmscoreCommand(c *Call) error {
 	set := c.Tx.SortedSet(c.Key(1))
 	c.Out.Array(len(c.Args) - 2)
-	for _, member := range c.Strings(2) {
+	for _, member := range c.Args.Strings(2) {
 		if err := c.score(set, member); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func rank(c *Call, reverse bool) error {
 	case len(c.Args) > 4:
 		return ArityError(c.Command.Name)
 	case len(c.Args) == 4:
-		if !c.Is(3, "withscore") {
+		if !c.Args.Is(3, "withscore") {
 			return ErrSyntax
 		}
 		withScore = true
@@ -196,7 +196,7 @@ func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	count := 1
 	if len(c.Args) == 3 {
 		var err error
-		if count, err = c.parsePositive(2); err != nil {
+		if count, err = c.Args.parsePositive(2); err != nil {
 			return err
 		}
 	}

@@ -49,21 +49,21 @@ func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, w
 	for i < len(c.Args) {
 		more := len(c.Args) - i - 1
 		switch {
-		case op != db.DiffOf && more >= len(q.Keys) && c.Is(i, "weights"):
+		case op != db.DiffOf && more >= len(q.Keys) && c.Args.Is(i, "weights"):
 			q.Weights = make([]float64, len(q.Keys))
 			for k := range q.Weights {
-				if q.Weights[k], err = c.ParseFloat(i + 1 + k); err != nil {
+				if q.Weights[k], err = c.Args.ParseFloat(i + 1 + k); err != nil {
 					return q, false, Error("ERR weight value is not a float")
 				}
 			}
 			i += 1 + len(q.Keys)
-		case op != db.DiffOf && more >= 1 && c.Is(i, "aggregate"):
+		case op != db.DiffOf && more >= 1 && c.Args.Is(i, "aggregate"):
 			var ok bool
 			if q.Aggregate, ok = aggregates.find(c.Args[i+1]); !ok {
 				return q, false, ErrSyntax
 			}
 			i += 2
-		case scores && c.Is(i, "withscores"):
+		case scores && c.Args.Is(i, "withscores"):
 			withScores = true
 			i++
 		default:
@@ -77,7 +77,7 @@ func (c *Call) combination(i int, op db.SetOp, scores bool) (q db.Combination, w
 // where the next argument is. The types are checked here, before the words after the keys, because
 // that is Redis's order. The keys are locked already: they are those that Command.Keys has found.
 func (c *Call) sortedKeys(i int) ([]string, int, error) {
-	n, err := c.ParseInt(i)
+	n, err := c.Args.ParseInt(i)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -131,7 +131,7 @@ func zintercardCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.parseLimit(next)
+	limit, err := c.Args.parseLimit(next)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func zrangestoreCommand(c *Call) error {
 // zmpopCommand is ZMPOP: a null array if none of the sorted sets exists. The keys after the first
 // one that exists are not read. MIN and MAX say from which end.
 func zmpopCommand(c *Call) error {
-	p, err := c.parseMultiPop(1, "min", "max")
+	p, err := c.Args.parseMultiPop(1, "min", "max")
 	if err != nil {
 		return err
 	}
@@ -186,12 +186,12 @@ func zrandmemberCommand(c *Call) error {
 		c.Out.BulkString(members[0].Member)
 		return nil
 	}
-	count, err := c.parseSigned(2)
+	count, err := c.Args.parseSigned(2)
 	withScores := len(c.Args) == 4
 	switch {
 	case err != nil:
 		return err
-	case len(c.Args) > 4 || withScores && !c.Is(3, "withscores"):
+	case len(c.Args) > 4 || withScores && !c.Args.Is(3, "withscores"):
 		return ErrSyntax
 	case withScores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
 		return Error("ERR value is out of range")

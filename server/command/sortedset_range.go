@@ -79,19 +79,19 @@ func (q *rangeQuery) options(c *Call, i int) (err error) {
 	for ; i < len(c.Args); i++ {
 		more := len(c.Args) - i - 1
 		switch {
-		case !q.store && c.Is(i, "withscores"):
+		case !q.store && c.Args.Is(i, "withscores"):
 			q.withScores = true
-		case c.Is(i, "limit") && more >= 2:
+		case c.Args.Is(i, "limit") && more >= 2:
 			q.limited = true
-			if q.offset, q.count, err = c.parseRange(i + 1); err != nil {
+			if q.offset, q.count, err = c.Args.parseRange(i + 1); err != nil {
 				return err
 			}
 			i += 2
-		case free && q.by == byRank && c.Is(i, "byscore"):
+		case free && q.by == byRank && c.Args.Is(i, "byscore"):
 			q.by = byScore
-		case free && q.by == byRank && c.Is(i, "bylex"):
+		case free && q.by == byRank && c.Args.Is(i, "bylex"):
 			q.by = byLex
-		case free && !q.reverse && c.Is(i, "rev"):
+		case free && !q.reverse && c.Args.Is(i, "rev"):
 			q.reverse = true
 		default:
 			return ErrSyntax
@@ -116,7 +116,7 @@ func (q *rangeQuery) bounds(c *Call, i int) (db.Range, error) {
 	}
 	switch q.by {
 	case byRank:
-		start, stop, err := c.parseRange(i)
+		start, stop, err := c.Args.parseRange(i)
 		return db.RankRange{Start: start, Stop: stop, Reverse: q.reverse}, err
 	case byScore:
 		lower, _, _ = bytes.Cut(lower, []byte{0}) // Redis reads C strings

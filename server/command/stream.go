@@ -50,9 +50,9 @@ func streamID(arg []byte, number uint64) (db.StreamID, error) {
 }
 
 // streamIDs reads the ids from argument i on, up to one that is wrong.
-func (c *Call) streamIDs(i int) (ids []db.StreamID, err error) {
-	ids = make([]db.StreamID, 0, len(c.Args)-i)
-	for _, arg := range c.Args[i:] {
+func (a Args) streamIDs(i int) (ids []db.StreamID, err error) {
+	ids = make([]db.StreamID, 0, len(a)-i)
+	for _, arg := range a[i:] {
 		id, err := streamID(arg, 0)
 		if err != nil {
 			return ids, err
@@ -82,29 +82,29 @@ type addOrTrim struct {
 }
 
 // parseAddOrTrim reads the arguments after the key; those of XADD end with the id.
-func (c *Call) parseAddOrTrim(add bool) (p addOrTrim, err error) {
+func (a Args) parseAddOrTrim(add bool) (p addOrTrim, err error) {
 	limit, limited := int64(0), false
 	i := 2
 loop:
-	for ; i < len(c.Args); i++ {
-		more := len(c.Args) - i - 1
+	for ; i < len(a); i++ {
+		more := len(a) - i - 1
 		switch {
-		case add && string(c.Args[i]) == "*":
+		case add && string(a[i]) == "*":
 			break loop
-		case (c.Is(i, "maxlen") || c.Is(i, "minid")) && more > 0:
-			if i, err = c.parseThreshold(i, &p); err != nil {
+		case (a.Is(i, "maxlen") || a.Is(i, "minid")) && more > 0:
+			if i, err = a.parseThreshold(i, &p); err != nil {
 				return p, err
 			}
-		case c.Is(i, "limit") && more > 0:
+		case a.Is(i, "limit") && more > 0:
 			i++
-			if limit, err = c.parseFrom(i, 0, "ERR The LIMIT argument must be >= 0."); err != nil {
+			if limit, err = a.parseFrom(i, 0, "ERR The LIMIT argument must be >= 0."); err != nil {
 				return p, err
 			}
 			limited = true
-		case add && c.Is(i, "nomkstream"):
+		case add && a.Is(i, "nomkstream"):
 			p.only = true
 		case add:
-			if p.id, err = newStreamID(c.Args[i]); err != nil {
+			if p.id, err = newStreamID(a[i]); err != nil {
 				return p, err
 			}
 			break loop
@@ -129,22 +129,22 @@ loop:
 }
 
 // parseThreshold reads MAXLEN or MINID, which is argument i, and returns its last argument.
-func (c *Call) parseThreshold(i int, p *addOrTrim) (int, error) {
+func (a Args) parseThreshold(i int, p *addOrTrim) (int, error) {
 	if p.trim != nil {
 		return i, errTrimTwice
 	}
-	p.trim = &db.StreamTrim{ByID: c.Is(i, "minid")}
+	p.trim = &db.StreamTrim{ByID: a.Is(i, "minid")}
 	i++
-	if sign := string(c.Args[i]); i+1 < len(c.Args) && (sign == "~" || sign == "=") {
+	if sign := string(a[i]); i+1 < len(a) && (sign == "~" || sign == "=") {
 		p.trim.Approximate = sign == "~"
 		i++
 	}
 	if p.trim.ByID {
-		id, err := streamID(c.Args[i], 0)
+		id, err := streamID(a[i], 0)
 		p.trim.MinID = id
 		return i, err
 	}
-	n, err := c.parseFrom(i, 0, "ERR The MAXLEN argument must be >= 0.")
+	n, err := a.parseFrom(i, 0, "ERR The MAXLEN argument must be >= 0.")
 	p.trim.MaxLen = clampInt(n)
 	return i, err
 }
@@ -165,7 +165,7 @@ func newStreamID(arg []byte) (n structures.StreamNewID, err error) {
 
 // xaddCommand is XADD. The id is checked before the key, and the number of arguments after the options.
 func xaddCommand(c *Call) error {
-	p, err := c.parseAddOrTrim(true)
+	p, err := c.Args.parseAddOrTrim(true)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func xaddCommand(c *Call) error {
 }
 
 func xtrimCommand(c *Call) error {
-	p, err := c.parseAddOrTrim(false)
+	p, err := c.Args.parseAddOrTrim(false)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func xdelCommand(c *Call) error {
 	if exists, err := c.Tx.Key(c.Key(1)).Exists(); err != nil || !exists {
 		return c.Int(0, err)
 	}
-	ids, err := c.streamIDs(2)
+	ids, err := c.Args.streamIDs(2)
 	if err != nil {
 		return err
 	}
@@ -213,15 +213,15 @@ func xsetidCommand(c *Call) error {
 	var o db.StreamSetID
 	for i := 3; i < len(c.Args); i++ {
 		switch more := i+1 < len(c.Args); {
-		case more && c.Is(i, "entriesadded"):
+		case more && c.Args.Is(i, "entriesadded"):
 			i++
-			n, err := c.parseFrom(i, 0, "ERR entries_added must be positive")
+			n, err := c.Args.parseFrom(i, 0, "ERR entries_added must be positive")
 			if err != nil {
 				return err
 			}
 			added := uint64(n)
 			o.Added = &added
-		case more && c.Is(i, "maxdeletedid"):
+		case more && c.Args.Is(i, "maxdeletedid"):
 			i++
 			id, err := streamID(c.Args[i], 0)
 			if err != nil {
@@ -249,7 +249,7 @@ func (c *Call) xrange(reverse bool) error {
 	if err != nil {
 		return err
 	}
-	count, err := c.xrangeCount()
+	count, err := c.Args.xrangeCount()
 	if err != nil {
 		return err
 	}
@@ -265,14 +265,14 @@ func (c *Call) xrange(reverse bool) error {
 }
 
 // xrangeCount reads the words after a range: -1 is no limit.
-func (c *Call) xrangeCount() (int, error) {
+func (a Args) xrangeCount() (int, error) {
 	count := int64(-1)
-	for i := 4; i < len(c.Args); i++ {
-		if !c.Is(i, "count") || i+1 == len(c.Args) {
+	for i := 4; i < len(a); i++ {
+		if !a.Is(i, "count") || i+1 == len(a) {
 			return 0, ErrSyntax
 		}
 		i++
-		n, err := c.ParseInt(i)
+		n, err := a.ParseInt(i)
 		if err != nil {
 			return 0, err
 		}

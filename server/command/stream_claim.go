@@ -8,38 +8,38 @@ import (
 
 // parseClaim reads the ids and the options of XCLAIM: the first argument that is no id is an option.
 func (c *Call) parseClaim() (how db.StreamClaim, ids []db.StreamID, err error) {
-	ids, _ = c.streamIDs(5)
+	ids, _ = c.Args.streamIDs(5)
 	for i := 5 + len(ids); i < len(c.Args); i++ {
 		more := i+1 < len(c.Args)
 		switch {
-		case c.Is(i, "force"):
+		case c.Args.Is(i, "force"):
 			how.Force = true
-		case c.Is(i, "justid"):
+		case c.Args.Is(i, "justid"):
 			how.JustID = true
-		case c.Is(i, "idle") && more:
+		case c.Args.Is(i, "idle") && more:
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.Args.ParseInt(i)
 			if err != nil {
 				return how, nil, Error("ERR Invalid IDLE option argument for XCLAIM")
 			}
 			how.Delivered = deliveredAt(c.now() - n)
-		case c.Is(i, "time") && more:
+		case c.Args.Is(i, "time") && more:
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.Args.ParseInt(i)
 			if err != nil {
 				return how, nil, Error("ERR Invalid TIME option argument for XCLAIM")
 			}
 			how.Delivered = deliveredAt(n)
-		case c.Is(i, "retrycount") && more:
+		case c.Args.Is(i, "retrycount") && more:
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.Args.ParseInt(i)
 			if err != nil {
 				return how, nil, Error("ERR Invalid RETRYCOUNT option argument for XCLAIM")
 			}
 			if how.Deliveries = nil; n >= 0 {
 				how.Deliveries = &n
 			}
-		case c.Is(i, "lastid") && more:
+		case c.Args.Is(i, "lastid") && more:
 			i++
 			if how.Last, err = streamID(c.Args[i], 0); err != nil {
 				return how, nil, err
@@ -61,7 +61,7 @@ func deliveredAt(ms int64) *int64 {
 
 // parseMinIdle reads argument 4.
 func (c *Call) parseMinIdle() (int64, error) {
-	n, err := c.ParseInt(4)
+	n, err := c.Args.ParseInt(4)
 	if err != nil {
 		return 0, Errorf("ERR Invalid min-idle-time argument for %s", map[string]string{"xclaim": "XCLAIM", "xautoclaim": "XAUTOCLAIM"}[c.Command.Name])
 	}
@@ -116,14 +116,14 @@ func xautoclaimCommand(c *Call) error {
 	}
 	for i := 6; i < len(c.Args); i++ {
 		switch {
-		case c.Is(i, "count") && i+1 < len(c.Args):
+		case c.Args.Is(i, "count") && i+1 < len(c.Args):
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.Args.ParseInt(i)
 			if err != nil || n < 1 || n > maxAutoClaim {
 				return Error("ERR COUNT must be > 0")
 			}
 			how.Count = clampInt(n)
-		case c.Is(i, "justid"):
+		case c.Args.Is(i, "justid"):
 			how.JustID = true
 		default:
 			return ErrSyntax

@@ -65,11 +65,11 @@ func (c *Call) group() db.StreamGroup { return c.Tx.Stream(c.Key(2)).Group(strin
 func (c *Call) parseGroupStart(create bool) (start db.StreamGroupStart, err error) {
 	for i := 5; i < len(c.Args); i++ {
 		switch {
-		case create && c.Is(i, "mkstream"):
+		case create && c.Args.Is(i, "mkstream"):
 			start.Make = true
-		case c.Is(i, "entriesread") && i+1 < len(c.Args):
+		case c.Args.Is(i, "entriesread") && i+1 < len(c.Args):
 			i++
-			n, err := c.parseFrom(i, -1, "ERR value for ENTRIESREAD must be positive or -1")
+			n, err := c.Args.parseFrom(i, -1, "ERR value for ENTRIESREAD must be positive or -1")
 			if err != nil {
 				return start, err
 			}
@@ -145,7 +145,7 @@ func xgroupDelConsumer(c *Call) error {
 // xackCommand is XACK. The key and the group are looked up before the ids are read.
 func xackCommand(c *Call) error {
 	g := c.Tx.Stream(c.Key(1)).Group(string(c.Args[2]))
-	ids, err := c.streamIDs(3)
+	ids, err := c.Args.streamIDs(3)
 	if err != nil {
 		// Without a group ids do not matter.
 		switch _, noGroup := g.HasNew(); {

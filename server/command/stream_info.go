@@ -82,12 +82,12 @@ func (c *Call) parseFull() (full bool, count int, err error) {
 	switch {
 	case len(c.Args) == 3:
 		return false, 0, nil
-	case !c.Is(3, "full"), len(c.Args) == 5, len(c.Args) > 6, len(c.Args) == 6 && !c.Is(4, "count"):
+	case !c.Args.Is(3, "full"), len(c.Args) == 5, len(c.Args) > 6, len(c.Args) == 6 && !c.Args.Is(4, "count"):
 		return false, 0, ErrUnknownOrArity(c)
 	case len(c.Args) == 4:
 		return true, 10, nil
 	}
-	n, err := c.ParseInt(5)
+	n, err := c.Args.ParseInt(5)
 	if n < 0 {
 		n = 10
 	}

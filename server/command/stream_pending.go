@@ -14,27 +14,27 @@ type pendingRequest struct {
 
 // parsePending reads the arguments of XPENDING after the group. Without IDLE what follows the consumer is left unread,
 // as in Redis.
-func (c *Call) parsePending() (r pendingRequest, err error) {
+func (a Args) parsePending() (r pendingRequest, err error) {
 	first := 3
-	if c.Is(3, "idle") {
-		if r.MinIdle, err = c.ParseInt(4); err != nil {
+	if a.Is(3, "idle") {
+		if r.MinIdle, err = a.ParseInt(4); err != nil {
 			return r, err
 		}
-		if len(c.Args) < 8 {
+		if len(a) < 8 {
 			return r, ErrSyntax
 		}
 		first = 5
 	}
-	count, err := c.ParseInt(first + 2)
+	count, err := a.ParseInt(first + 2)
 	if err != nil {
 		return r, err
 	}
 	r.Count, r.none = clampInt(max(count, 0)), count <= 0
-	if r.From, r.To, err = streamInterval(c.Args[first], c.Args[first+1]); err != nil {
+	if r.From, r.To, err = streamInterval(a[first], a[first+1]); err != nil {
 		return r, err
 	}
-	if first+3 < len(c.Args) {
-		r.Only, r.Consumer = true, string(c.Args[first+3])
+	if first+3 < len(a) {
+		r.Only, r.Consumer = true, string(a[first+3])
 	}
 	return r, nil
 }
@@ -48,7 +48,7 @@ func xpendingCommand(c *Call) error {
 	if len(c.Args) == 3 {
 		return c.pendingSummary(g)
 	}
-	r, err := c.parsePending()
+	r, err := c.Args.parsePending()
 	if err != nil {
 		return err
 	}

@@ -31,20 +31,20 @@ const blockedCount = 1000
 func (c *Call) parseRead(group bool) (r readRequest, err error) {
 	for i := 1; i < len(c.Args); i++ {
 		switch more := len(c.Args) - i - 1; {
-		case c.Is(i, "block") && more > 0:
+		case c.Args.Is(i, "block") && more > 0:
 			i++
-			if r.timeout, err = c.parseMilliseconds(i); err != nil {
+			if r.timeout, err = c.Args.parseMilliseconds(i); err != nil {
 				return r, err
 			}
 			r.block = true
-		case c.Is(i, "count") && more > 0:
+		case c.Args.Is(i, "count") && more > 0:
 			i++
-			n, err := c.ParseInt(i)
+			n, err := c.Args.ParseInt(i)
 			if err != nil {
 				return r, err
 			}
 			r.count = clampInt(max(n, 0))
-		case c.Is(i, "streams") && more > 0:
+		case c.Args.Is(i, "streams") && more > 0:
 			if more%2 != 0 {
 				symbol := "$"
 				if group {
@@ -55,14 +55,14 @@ func (c *Call) parseRead(group bool) (r readRequest, err error) {
 			r.keys = stringsOf(c.Args[i+1 : i+1+more/2])
 			r.ids = c.Args[i+1+more/2:]
 			return r, nil
-		case group && c.Is(i, "group") && more > 1:
+		case group && c.Args.Is(i, "group") && more > 1:
 			r.grouped, r.group, r.consumer = true, string(c.Args[i+1]), string(c.Args[i+2])
 			i += 2
-		case group && c.Is(i, "noack"):
+		case group && c.Args.Is(i, "noack"):
 			r.noAck = true
-		case c.Is(i, "group") && more > 1:
+		case c.Args.Is(i, "group") && more > 1:
 			return r, Error("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
-		case c.Is(i, "noack"):
+		case c.Args.Is(i, "noack"):
 			return r, Error("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
 		default:
 			return r, ErrSyntax
@@ -94,8 +94,8 @@ func readsFew(args [][]byte) (few, waits bool) {
 }
 
 // parseMilliseconds reads a timeout in milliseconds, 0 for no end.
-func (c *Call) parseMilliseconds(i int) (time.Duration, error) {
-	n, err := c.ParseInt(i)
+func (a Args) parseMilliseconds(i int) (time.Duration, error) {
+	n, err := a.ParseInt(i)
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	switch {
 	case err != nil:

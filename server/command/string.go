@@ -55,7 +55,7 @@ func getCommand(c *Call) error {
 // only the range is read. Both numbers are read before the key: a bad one is an error also for a
 // key that does not exist.
 func getrangeCommand(c *Call) error {
-	start, end, err := c.parseRange(2)
+	start, end, err := c.Args.parseRange(2)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func deadlineOf(n, unit, base int64, cmd string) (ms int64, err error) {
 
 // setWithTTL is SETEX and PSETEX, whose unit is in milliseconds.
 func setWithTTL(c *Call, unit int64) error {
-	n, err := c.ParseInt(2)
+	n, err := c.Args.ParseInt(2)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func setnxCommand(c *Call) error {
 // moment; they are written to the reply one after the other, and nothing of them is copied in
 // between.
 func mgetCommand(c *Call) error {
-	keys := c.Strings(1)
+	keys := c.Args.Strings(1)
 	c.Out.Array(len(keys))
 	return c.Tx.Keyspace().Visit(keys, c.eachOrNull)
 }

@@ -98,15 +98,15 @@ func lcsCommand(c *Call) error {
 	onlyLength, runs, withLength, least := false, false, false, int64(0)
 	for i := 3; i < len(c.Args); i++ {
 		switch {
-		case c.Is(i, "len"):
+		case c.Args.Is(i, "len"):
 			onlyLength = true
-		case c.Is(i, "idx"):
+		case c.Args.Is(i, "idx"):
 			runs = true
-		case c.Is(i, "withmatchlen"):
+		case c.Args.Is(i, "withmatchlen"):
 			withLength = true
-		case c.Is(i, "minmatchlen") && i+1 < len(c.Args):
+		case c.Args.Is(i, "minmatchlen") && i+1 < len(c.Args):
 			var err error
-			if least, err = c.ParseInt(i + 1); err != nil {
+			if least, err = c.Args.ParseInt(i + 1); err != nil {
 				return err
 			}
 			i++

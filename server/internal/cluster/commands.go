@@ -225,7 +225,7 @@ const errQueuedScan command.Error = "ERR CLUSTER COUNTKEYSINSLOT and GETKEYSINSL
 
 // replyCountKeys is CLUSTER COUNTKEYSINSLOT.
 func replyCountKeys(n *Node, c *command.Call) error {
-	slot, err := c.ParseInt(2)
+	slot, err := c.Args.ParseInt(2)
 	switch {
 	case err != nil:
 		return err

@@ -92,7 +92,7 @@ func run(h Host, c *command.Call) error {
 	}
 	n := len(c.Args) - 2
 	for i := range subcommands {
-		if sub := &subcommands[i]; c.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
+		if sub := &subcommands[i]; c.Args.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
 			return sub.run(h, c)
 		}
 	}
@@ -115,7 +115,7 @@ const maxSleep = time.Minute
 
 // sleep is DEBUG SLEEP.
 func sleep(_ Host, c *command.Call) error {
-	seconds, err := c.ParseFloat(2)
+	seconds, err := c.Args.ParseFloat(2)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func digestAll(_ Host, c *command.Call) error {
 
 // digestValue is DEBUG DIGEST-VALUE.
 func digestValue(_ Host, c *command.Call) error {
-	keys := c.Strings(2)
+	keys := c.Args.Strings(2)
 	digests := make([]digest.Digest, len(keys))
 	err := c.Host.Store.ViewKeys(keys, func(tx *db.Tx) error {
 		for i, key := range keys {
@@ -184,7 +184,7 @@ func digestValue(_ Host, c *command.Call) error {
 // for, and the sync is what is left.
 func reload(h Host, c *command.Call) error {
 	for i := 2; i < len(c.Args); i++ {
-		if !c.Is(i, "nosave") && !c.Is(i, "noflush") && !c.Is(i, "merge") {
+		if !c.Args.Is(i, "nosave") && !c.Args.Is(i, "noflush") && !c.Args.Is(i, "merge") {
 			return command.Error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
 		}
 	}

@@ -156,12 +156,12 @@ func (h handlers) list(c *command.Call) error {
 	keep := func(*command.Command) bool { return true }
 	switch {
 	case len(c.Args) == 2:
-	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "module"):
+	case len(c.Args) == 5 && c.Args.Is(2, "filterby") && c.Args.Is(3, "module"):
 		keep = func(*command.Command) bool { return false }
-	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "aclcat"):
+	case len(c.Args) == 5 && c.Args.Is(2, "filterby") && c.Args.Is(3, "aclcat"):
 		category := "@" + strings.ToLower(c.Key(4))
 		keep = func(cmd *command.Command) bool { return slices.Contains(cmd.Categories(), category) }
-	case len(c.Args) == 5 && c.Is(2, "filterby") && c.Is(3, "pattern"):
+	case len(c.Args) == 5 && c.Args.Is(2, "filterby") && c.Args.Is(3, "pattern"):
 		pattern := strings.ToLower(c.Key(4))
 		keep = func(cmd *command.Command) bool { return c.Matches(pattern, []byte(cmd.Name)) }
 	default:

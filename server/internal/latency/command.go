@@ -23,7 +23,7 @@ func Command(host func(*command.Call) Host) *command.Command {
 			{Name: "latency|histogram", Arity: -2, Flags: command.OfOperator,
 				Run: func(c *command.Call) error { return histogram(host(c), c) }},
 			{Name: "latency|reset", Arity: -2, Flags: command.OfOperator,
-				Run: on(func(l *Spikes, c *command.Call) error { return c.Int(l.Reset(c.Strings(2)...), nil) })},
+				Run: on(func(l *Spikes, c *command.Call) error { return c.Int(l.Reset(c.Args.Strings(2)...), nil) })},
 			{Name: "latency|graph", Arity: 3, Flags: command.OfOperator, Run: on((*Spikes).Graph)},
 			{Name: "latency|doctor", Arity: 2, Flags: command.OfOperator,
 				Run: func(c *command.Call) error { h := host(c); return h.Spikes.Doctor(c, h.Threshold) }},

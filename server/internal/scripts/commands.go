@@ -64,7 +64,7 @@ func functionLoad(s Session, c *command.Call) error {
 	replace := false
 	last := len(c.Args) - 1
 	for i := 2; i < last; i++ {
-		if !c.Is(i, "replace") {
+		if !c.Args.Is(i, "replace") {
 			return command.Error("ERR Unknown option given: " + command.Quoted(c.Arg(i)))
 		}
 		replace = true
@@ -104,7 +104,7 @@ func functionFlush(s Session, c *command.Call) error {
 	switch {
 	case len(c.Args) > 3:
 		return command.ErrUnknownOrArity(c)
-	case len(c.Args) == 3 && !c.Is(2, "sync") && !c.Is(2, "async"):
+	case len(c.Args) == 3 && !c.Args.Is(2, "sync") && !c.Args.Is(2, "async"):
 		return command.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 	}
 	return c.Done(s.Change(c, func(set *Set) ([]string, error) { return set.Clear(), nil }))
@@ -115,9 +115,9 @@ func functionList(s Session, c *command.Call) error {
 	withCode, pattern, filtered := false, "", false
 	for i := 2; i < len(c.Args); i++ {
 		switch {
-		case !withCode && c.Is(i, "withcode"):
+		case !withCode && c.Args.Is(i, "withcode"):
 			withCode = true
-		case !filtered && c.Is(i, "libraryname"):
+		case !filtered && c.Args.Is(i, "libraryname"):
 			if i++; i == len(c.Args) {
 				return command.Error("ERR library name argument was not given")
 			}
@@ -179,8 +179,8 @@ func functionRestore(s Session, c *command.Call) error {
 		return command.ErrUnknownOrArity(c)
 	}
 	if len(c.Args) == 4 {
-		flush, replace = c.Is(3, "flush"), c.Is(3, "replace")
-		if !flush && !replace && !c.Is(3, "append") {
+		flush, replace = c.Args.Is(3, "flush"), c.Args.Is(3, "replace")
+		if !flush && !replace && !c.Args.Is(3, "append") {
 			return command.Error("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
 		}
 	}
@@ -242,7 +242,7 @@ func functionStats(s Session, c *command.Call) error {
 	s.Runs.longest(func(r *Run) {
 		if r != nil {
 			running = []command.Fact{
-				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: r.Call.Strings(0)}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
+				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: r.Call.Args.Strings(0)}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
 			}
 		}
 	})
@@ -275,7 +275,7 @@ func scriptExists(s Session, c *command.Call) error {
 
 // scriptFlush is SCRIPT FLUSH. Both of its modes do the same: memory is freed in the background.
 func scriptFlush(s Session, c *command.Call) error {
-	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Is(2, "sync") && !c.Is(2, "async") {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Args.Is(2, "sync") && !c.Args.Is(2, "async") {
 		return command.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
 	s.Cache.Flush()
@@ -285,9 +285,9 @@ func scriptFlush(s Session, c *command.Call) error {
 // scriptDebug is SCRIPT DEBUG.
 func scriptDebug(c *command.Call) error {
 	switch {
-	case c.Is(2, "no"):
+	case c.Args.Is(2, "no"):
 		return c.OK()
-	case c.Is(2, "yes"), c.Is(2, "sync"):
+	case c.Args.Is(2, "yes"), c.Args.Is(2, "sync"):
 		return command.Error("ERR there is no debugger of scripts; redis.log writes to the server's log")
 	}
 	return command.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")

@@ -111,12 +111,12 @@ func Parse(c *command.Call, exists func(id int64) bool) (*Mode, error) {
 	for i := 3; i < len(c.Args); i++ {
 		more := i+1 < len(c.Args)
 		switch {
-		case c.Is(i, "redirect") && more:
+		case c.Args.Is(i, "redirect") && more:
 			i++
 			if mode.Redirect != 0 {
 				return nil, errTwoRedirects
 			}
-			id, err := c.ParseInt(i)
+			id, err := c.Args.ParseInt(i)
 			if err != nil {
 				return nil, err
 			}
@@ -124,15 +124,15 @@ func Parse(c *command.Call, exists func(id int64) bool) (*Mode, error) {
 				return nil, errNoRedirect
 			}
 			mode.Redirect = id
-		case c.Is(i, "bcast"):
+		case c.Args.Is(i, "bcast"):
 			mode.Broadcast = true
-		case c.Is(i, "optin"):
+		case c.Args.Is(i, "optin"):
 			mode.OptIn = true
-		case c.Is(i, "optout"):
+		case c.Args.Is(i, "optout"):
 			mode.OptOut = true
-		case c.Is(i, "noloop"):
+		case c.Args.Is(i, "noloop"):
 			mode.NoLoop = true
-		case c.Is(i, "prefix") && more:
+		case c.Args.Is(i, "prefix") && more:
 			i++
 			mode.Prefixes = append(mode.Prefixes, c.Key(i))
 		default:
