@@ -17,7 +17,10 @@ import (
 // An AOF may begin with an RDB file, have lines with times between its commands, and be in several parts that a
 // manifest lists.
 
-// commands runs the commands of rest, which begins at a byte of the file.
+// commands runs the commands of rest, which begins at a byte of the file. Each is committed by itself, or with its
+// MULTI, as in the Redis that wrote them; errors name the byte at which the command begins. What a parser cannot read
+// ends the import also with KeepGoing, for nobody knows where the next command begins. A file that ends in the middle
+// of something is what a crash leaves: a warning, and counted as one thing that was left out.
 func (s *Source) commands(ctx context.Context, store *db.Store, rest io.Reader, base int64, o Options) (r Result, err error) {
 	session, err := server.NewSession(store, nil)
 	if err != nil {

@@ -86,3 +86,36 @@ func TestOptionsAndInterrupt(t *testing.T) {
 		t.Errorf("%v, %d warnings", err, warned)
 	}
 }
+
+// What is said to be stored when an import is interrupted is stored: the line, or the row, that has been read and not
+// imported is not counted.
+func TestInterruptNamesWhatIsStored(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, text := range map[string]string{
+		"interrupted after f:0; the lines up to there are stored":   "SET a 1\nSET b 1\n",
+		"interrupted at byte 3 of f; the rows before it are stored": "id\n1\n2\n",
+	} {
+		s, err := fileimport.Open("f", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		o := fileimport.Options{Warn: func(err error) { got = err.Error() }}
+		if strings.HasPrefix(text, "id") {
+			table, err := s.Table(fileimport.TableOptions{Key: "{id}", Type: "hash", Separator: ','})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = table.Import(ctx, dbtest.New(t), o)
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		} else if _, err := s.Import(ctx, dbtest.New(t), o); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

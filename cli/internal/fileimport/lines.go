@@ -47,7 +47,7 @@ func (s *Source) lines(ctx context.Context, store *db.Store, o Options) (Result,
 	return im.result(), err
 }
 
-// result adds up what both halves did.
+// result adds up what both halves did. It may be asked at any time.
 func (im *lineImporter) result() Result {
 	r, keys := im.skipped, im.keys.Result()
 	r.Keys, r.Libraries, r.Expired, r.Commands, r.Bytes = keys.Keys, keys.Libraries, keys.Expired, im.commands, im.lines.Bytes()
@@ -64,12 +64,13 @@ func (im *lineImporter) run(ctx context.Context) error {
 		}
 	}
 	for {
+		imported := im.lines.Number()
 		line, err := im.lines.Next()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the line that was read is not imported any more
 			if err := im.flush(); err != nil {
 				return err
 			}
-			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, im.lines.Number()))
+			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, imported))
 			return ctx.Err()
 		}
 		if err != nil {
@@ -131,7 +132,8 @@ func (im *lineImporter) runCommand(line []byte) error {
 	return nil
 }
 
-// library loads a library as a client would: one that a server could not load is refused.
+// library loads a library as a client would: one that a server could not load is refused. The name in the line and the
+// one in the source must agree, or the library would be found under another name than the file says.
 func (im *lineImporter) library(name, text string) error {
 	if stated := rdb.LibraryName(text); stated != name {
 		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)

@@ -13,7 +13,9 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// rdb imports an RDB file. What is left out is a warning; it is no mistake of the file.
+// rdb imports an RDB file. What is left out is a warning; it is no mistake of the file. A checksum stands at the end of
+// such a file, so what it finds wrong has been stored by then: nextStep says so. An AOF that begins with an RDB file
+// goes on with commands.
 func (s *Source) rdb(ctx context.Context, store *db.Store, o Options) (Result, error) {
 	result := Result{Unit: "bad key"}
 	session, err := server.NewSession(store, nil)
@@ -53,7 +55,8 @@ func (s *Source) rdb(ctx context.Context, store *db.Store, o Options) (Result, e
 	return result, nil
 }
 
-// nextStep says what the error of an import leaves, and what can be done.
+// nextStep says what the error of an import leaves, and what can be done. keys is how many were stored. An error of the
+// store, which is none of the file, has no advice.
 func nextStep(err error, keys int64) string {
 	stored := humanize.Plural(keys, "key") + " stored before it"
 	_, refused := errors.AsType[*redisfile.KeyError](err)

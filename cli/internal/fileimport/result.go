@@ -27,12 +27,14 @@ func (o Options) skip(r *Result, err error) {
 	}
 }
 
+// warn passes a warning on, if somebody wants it.
 func (o Options) warn(err error) {
 	if o.Warn != nil {
 		o.Warn(err)
 	}
 }
 
+// progress reports, if somebody wants to know.
 func (o Options) progress(bytes, keys int64) {
 	if o.Progress != nil {
 		o.Progress(bytes, keys)
@@ -62,7 +64,8 @@ type Result struct {
 	Unit string `json:"-"` // what Skipped counts, in the singular
 }
 
-// Add adds the result of a part.
+// Add adds the result of a part, but for the time, which is that of the whole import. The unit becomes that of the last
+// part.
 func (r *Result) Add(part Result) {
 	r.Keys, r.Libraries, r.Expired = r.Keys+part.Keys, r.Libraries+part.Libraries, r.Expired+part.Expired
 	r.Commands, r.Skipped, r.Bytes = r.Commands+part.Commands, r.Skipped+part.Skipped, r.Bytes+part.Bytes

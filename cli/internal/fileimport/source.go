@@ -23,7 +23,7 @@ const (
 	Manifest Format = "manifest" // of an AOF, which lists the parts
 )
 
-// A Source is the file that is imported.
+// A Source is the file that is imported. It is read once, from its beginning to its end, so it may be a pipe.
 type Source struct {
 	Name   string
 	Format Format
@@ -40,6 +40,8 @@ var otherFormats = []struct{ magic, text string }{
 	{"VALKEY", "it is an RDB file of a version of Valkey that is not known here: save it with Redis 7.4 or Valkey 8, or older"},
 }
 
+// number reports whether a text has nothing but digits, as the version after the magic of an RDB file: a line of text
+// could begin with REDIS.
 func number(text []byte) bool {
 	return !bytes.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// A table with a header becomes keys, a row each: the template says how a row's key is made of its cells.
+// A table with a header becomes keys, a row each: the template says how a row's key is made of its cells. Rows of the
+// same key work on it one after the other, in the order of the file: of hashes and strings the last one stays.
 
-// tableBatch is how many rows become one commit.
+// tableBatch is how many rows become one commit. Their cells are held in memory until then.
 const tableBatch = 1000
 
 // TableOptions say how rows become keys.
@@ -27,7 +28,8 @@ type TableOptions struct {
 	Separator rune   // between cells
 }
 
-// A Table is a file with a header whose rows become keys.
+// A Table is a file with a header whose rows become keys. It is made by [Source.Table], before there is a store, and
+// used once.
 type Table struct {
 	name  string // of the file
 	rows  *csv.Reader
@@ -66,6 +68,7 @@ func (s *Source) Table(o TableOptions) (*Table, error) {
 	if err != nil {
 		return nil, s.named(err)
 	}
+	// Spreadsheets begin a file with a mark of its byte order, which is no part of a name.
 	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	im.columns = header
 	if err = im.parseTemplate(o.Key); err == nil && o.Type != "hash" {
@@ -77,7 +80,8 @@ func (s *Source) Table(o TableOptions) (*Table, error) {
 	return im, err
 }
 
-// column is the number of a column.
+// column is the number of a column, by its name as the header has it, of two equal names the first. option is whose
+// mistake it is if there is none.
 func (im *Table) column(name, option string) (int, error) {
 	if i := slices.Index(im.columns, name); i >= 0 {
 		return i, nil
@@ -85,7 +89,8 @@ func (im *Table) column(name, option string) (int, error) {
 	return 0, &OptionError{option, fmt.Errorf("%s has no column %q, but %q", im.name, name, im.columns)}
 }
 
-// parseTemplate takes a template apart: text, and columns in braces.
+// parseTemplate takes a template apart: text, and columns in braces. There is no way to write a brace itself. A
+// template without a column is an error, since all rows would overwrite one key.
 func (im *Table) parseTemplate(template string) error {
 	columns := 0
 	for rest := template; rest != ""; {
@@ -121,6 +126,7 @@ func (im *Table) Import(ctx context.Context, store *db.Store, o Options) (_ Resu
 		return im.result, &OptionError{"db", err}
 	}
 	for {
+		imported := im.rows.InputOffset() // so far: where the next row begins
 		cells, err := im.rows.Read()
 		at := im.rows.InputOffset()
 		im.result.Bytes = at
@@ -130,7 +136,7 @@ func (im *Table) Import(ctx context.Context, store *db.Store, o Options) (_ Resu
 			if err := im.flush(); err != nil {
 				return im.result, err
 			}
-			im.o.warn(fmt.Errorf("interrupted at byte %d of %s; the rows before it are stored", at, im.name))
+			im.o.warn(fmt.Errorf("interrupted at byte %d of %s; the rows before it are stored", imported, im.name))
 			return im.result, ctx.Err()
 		case errors.Is(err, io.EOF):
 			return im.result, im.flush()
@@ -151,7 +157,7 @@ func (im *Table) Import(ctx context.Context, store *db.Store, o Options) (_ Resu
 	}
 }
 
-// refuse treats a bad row, after those before it have been stored.
+// refuse treats a bad row, after those before it have been stored: what an error says of them must be true.
 func (im *Table) refuse(line int, reason error) error {
 	if err := im.flush(); err != nil {
 		return err
@@ -159,6 +165,7 @@ func (im *Table) refuse(line int, reason error) error {
 	return im.bad(line, reason)
 }
 
+// bad decides about a row that cannot be imported: nil skips it, an error ends the import.
 func (im *Table) bad(line int, reason error) error {
 	err := fmt.Errorf("%s:%d: %w", im.name, line, reason)
 	if !im.o.KeepGoing {
@@ -168,7 +175,8 @@ func (im *Table) bad(line int, reason error) error {
 	return nil
 }
 
-// flush commits the rows that wait. One that the store refuses is rolled back alone.
+// flush commits the rows that wait. One that the store refuses is rolled back alone: the transaction ends before it,
+// and the rest is committed by another one. A failure of the store is no refusal; nothing of the batch is stored then.
 func (im *Table) flush() error {
 	batch := im.batch
 	im.batch = im.batch[:0]
@@ -201,7 +209,9 @@ func (im *Table) flush() error {
 	return nil
 }
 
-// put stores a row. A hash and a string replace what the key held; to the others an element is added.
+// put stores a row. A hash and a string replace what the key held; to the others an element is added, so importing a
+// table twice makes a list twice as long. A cell of the key must not be empty: many rows would share a key by a lack of
+// data.
 func (im *Table) put(tx *db.Tx, cells []string) (err error) {
 	var key strings.Builder
 	for _, part := range im.template {

@@ -33,7 +33,8 @@ const (
 	pageHistogram = 120.0
 )
 
-// A pageData is what the template is given: a report, with the coordinates of its drawings.
+// A pageData is what the template is given: a report, with the coordinates of its drawings. All arithmetic is done
+// here, and none in the template.
 type pageData struct {
 	*Report
 	Made     string
@@ -46,7 +47,7 @@ type pageData struct {
 	PerKey   string
 }
 
-// A pageRow is a segment with its bars.
+// A pageRow is a segment with its bars, which stand one after the other: At is where one begins, Wide how long it is.
 type pageRow struct {
 	Segment
 	Name, Dead, Age          string
@@ -57,7 +58,7 @@ type pageRow struct {
 // RecordCount is the number of records, for the template.
 func (r pageRow) RecordCount() int { return int(r.Records) }
 
-// A pageColumnData is one column of a histogram.
+// A pageColumnData is one column of a histogram. High is the value itself until placeColumns makes it a height.
 type pageColumnData struct {
 	Label, Value string
 	X, Y, High   float64
@@ -73,12 +74,12 @@ type pageFigure struct {
 	Wide    int
 }
 
-// Histogram is the argument of the template's histogram.
+// Histogram is the argument of the template's histogram. One without columns is as wide as one with one.
 func (pageData) Histogram(columns []pageColumnData) pageFigure {
 	return pageFigure{columns, max(len(columns), 1) * (pageColumn + 12)}
 }
 
-// A pageTile is a group of keys in the map of groups.
+// A pageTile is a group of keys in the map of groups. Eight shades take turns.
 type pageTile struct {
 	tile
 	Label, Title string
@@ -89,7 +90,8 @@ type pageTile struct {
 func (t pageTile) TextX() float64 { return t.X + 4 }
 func (t pageTile) TextY() float64 { return t.Y + 13 }
 
-// Page makes the page.
+// Page makes the page. It has the same figures as the picture for a terminal, and depends on nothing but the report:
+// the same report is the same page.
 func Page(seen *Report) ([]byte, error) {
 	d := pageData{Report: seen, Made: seen.Time.UTC().Format(time.DateTime) + " UTC", Forecast: seen.forecast(), PerKey: seen.perKey()}
 	scale := pageBar / float64(seen.longest())
@@ -130,7 +132,8 @@ func placeColumns(columns []pageColumnData) {
 	}
 }
 
-// placeTree makes the map of groups: areas are as large as the groups are on disk.
+// placeTree makes the map of groups: areas are as large as the groups are on disk. A label is drawn where it has room
+// for three characters; a browser shows the title of any tile.
 func placeTree(k db.Survey) (tiles []pageTile) {
 	var sizes []float64
 	for _, p := range k.Prefixes {

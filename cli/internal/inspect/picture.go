@@ -13,7 +13,7 @@ import (
 // The picture for a terminal. Three shades tell live, overwritten and expired bytes apart, so that colours only add to
 // it.
 
-// A Picture draws a report as text.
+// A Picture draws a report as text. It fits its width down to 65 columns; below that rows are longer.
 type Picture struct {
 	Width int  // in columns
 	Color bool // by escape sequences of ANSI
@@ -45,7 +45,8 @@ const (
 	barBeside = 55
 )
 
-// Draw draws all of it.
+// Draw draws all of it, segments first. A store without keys has no more than their figures. Names of keys are made
+// safe for a terminal by humanize.Name.
 func (p Picture) Draw(seen *Report) []byte {
 	var b strings.Builder
 	p.segments(&b, seen)
@@ -109,7 +110,8 @@ func (p Picture) bar(s Segment, longest int64, width int) (drawn string, cells i
 	return b.String(), cells
 }
 
-// level is one of the eight heights of a cell, for a share.
+// level is one of the eight heights of a cell, for a share, with a blank before it; "" for nothing, and where there is
+// only ASCII.
 func (p Picture) level(part, whole int64) string {
 	if p.Plain || whole <= 0 || part == 0 {
 		return ""
@@ -118,6 +120,7 @@ func (p Picture) level(part, whole int64) string {
 	return " " + string(levels[min(int(float64(part)/float64(whole)*8), 7)])
 }
 
+// types draws a row a type of keys.
 func (p Picture) types(b *strings.Builder, k db.Survey) {
 	t := terminal.NewTable("type", "keys", "share", "elements", "on disk", "RAM", "")
 	for _, s := range k.Types {
@@ -128,7 +131,7 @@ func (p Picture) types(b *strings.Builder, k db.Survey) {
 	_ = t.Write(b) // a Builder takes everything
 }
 
-// elementsText is a number of elements; a string has none.
+// elementsText is a number of elements; a string has none. An empty stream looks the same.
 func elementsText(n int) string {
 	if n == 0 {
 		return "-"
@@ -136,7 +139,7 @@ func elementsText(n int) string {
 	return humanize.Count(int64(n))
 }
 
-// lives draws how long the keys have to live.
+// lives draws how long the keys have to live, on one line: each class with its share of the keys.
 func (p Picture) lives(b *strings.Builder, k db.Survey) {
 	b.WriteString("\ntime to live  ")
 	for i, d := range k.Deadlines {
@@ -148,7 +151,7 @@ func (p Picture) lives(b *strings.Builder, k db.Survey) {
 	b.WriteString("\n")
 }
 
-// lifeText names a class of deadlines.
+// lifeText names a class of deadlines: an upper bound, or what is beyond all of them.
 func lifeText(all []db.SurveyTTL, i int) string {
 	switch left := all[i].Left; {
 	case left < 0:
@@ -160,7 +163,8 @@ func lifeText(all []db.SurveyTTL, i int) string {
 	}
 }
 
-// sizes draws how many keys are of which size: a row a power of two.
+// sizes draws how many keys are of which size: a row a power of two. The longest row is the most common size, so bars
+// of two stores cannot be compared.
 func (p Picture) sizes(b *strings.Builder, k db.Survey) {
 	most := int64(1)
 	for _, s := range k.Sizes {

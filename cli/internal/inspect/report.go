@@ -53,7 +53,8 @@ func (s *Segment) age(now time.Time) string {
 	return humanize.Age(now.Sub(*s.Time))
 }
 
-// A Merge is what the next merge would do.
+// A Merge is what the next merge would do, by the default policy: bytes are those of the segments that it would take,
+// as of the time of the report.
 type Merge struct {
 	Due      bool  `json:"due"` // a server would begin it now
 	Segments int   `json:"segments"`
@@ -62,7 +63,7 @@ type Merge struct {
 	Reclaims int64 `json:"reclaims"`
 }
 
-// longest is the length of the longest segment, or 1.
+// longest is the length of the longest segment, or 1, so that it can be divided by.
 func (r *Report) longest() int64 {
 	longest := int64(1)
 	for _, s := range r.Segments {
@@ -71,9 +72,11 @@ func (r *Report) longest() int64 {
 	return longest
 }
 
+// perKey is the memory of the index for each key, with those that have expired, since they are in it until they are
+// deleted.
 func (r *Report) perKey() string { return humanize.PerKey(r.IndexBytes, r.Keys.Keys+r.Keys.Expired) }
 
-// forecast says what the next merge would do.
+// forecast says what the next merge would do, as half a sentence that both pictures end with.
 func (r *Report) forecast() string {
 	m := r.Merge
 	if m.Segments == 0 {
@@ -86,7 +89,7 @@ func (r *Report) forecast() string {
 	return fmt.Sprintf("%s reclaim %s in %d of %s, write %s", when, humanize.Size(m.Reclaims), m.Segments, humanize.Plural(len(r.Segments), "segment"), humanize.Size(m.Writes))
 }
 
-// groupName names a group of keys, in at most n characters.
+// groupName names a group of keys, in at most n characters. The one without a prefix is what belongs to no group.
 func groupName(p db.SurveyPrefix, n int) string {
 	if p.Prefix == "" {
 		return "(others)"
@@ -109,10 +112,12 @@ func Look(ctx context.Context, store *db.Store, biggest int, progress func(keys 
 		Merge: Merge{Due: plan.Triggered && len(plan.IDs()) > 0, Segments: len(plan.IDs()), Reads: plan.Reads, Writes: plan.Writes, Reclaims: plan.Reclaims},
 		Keys:  keys,
 	}
+	// By segment: what the survey found of keys whose deadline has passed.
 	expired := map[uint32]int64{}
 	for _, s := range keys.Segments {
 		expired[s.Segment] = s.ExpiredBytes
 	}
+	// Hints that the opening has refused, by file name.
 	stale := store.Log().Recovery().Stale
 	for _, c := range plan.Choices {
 		s := Segment{
@@ -133,7 +138,8 @@ func Look(ctx context.Context, store *db.Store, biggest int, progress func(keys 
 	return seen, nil
 }
 
-// hintState says whether a sealed segment has a hint file that the opening could use.
+// hintState says whether a sealed segment has a hint file that the opening could use. "ok" means that nothing was found
+// wrong: an opening by the INDEX reads no hints.
 func hintState(dir, file string, sealed bool, stale []string) string {
 	hint := strings.TrimSuffix(file, ".data") + ".hint"
 	switch _, err := os.Stat(filepath.Join(dir, hint)); {

@@ -88,7 +88,8 @@ func (r *Conn) greeting() (commands [][]string) {
 	return commands
 }
 
-// Ask runs one command that has exactly one reply.
+// Ask runs one command that has exactly one reply. There must be a connection, which it neither makes nor closes: after
+// an error the caller must close it, for the reply may still come. An error reply is a reply.
 func (r *Conn) Ask(ctx context.Context, args ...string) (resp.Reply, error) {
 	defer r.guard(ctx)()
 	if _, err := r.conn.Write(resp.AppendCommandStrings(nil, args...)); err != nil {
@@ -98,7 +99,8 @@ func (r *Conn) Ask(ctx context.Context, args ...string) (resp.Reply, error) {
 }
 
 // guard makes the end of the context wake whatever waits for the connection. A deadline in the past
-// makes reads and writes return at once.
+// makes reads and writes return at once. It stays on the connection, which is of no use after that: a
+// reply was left unread.
 func (r *Conn) guard(ctx context.Context) (release func()) {
 	conn := r.conn
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
@@ -175,7 +177,8 @@ func (r *Conn) Close() error {
 	return err
 }
 
-// A LostError is an error of the connection, not of a command.
+// A LostError is an error of the connection, not of a command. It has the text of what it wraps, without a word of its
+// own.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return e.Err.Error() }

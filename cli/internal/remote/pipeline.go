@@ -15,7 +15,9 @@ import (
 const maxUnsent = 1 << 20
 
 // Pipeline sends n commands, and calls reply with the reply to each, in order. Replies are read while commands are
-// sent: neither side waits for a buffer of the other one.
+// sent: neither side waits for a buffer of the other one. command is called by another goroutine than reply, which has
+// ended when Pipeline returns. An error of either ends it, and then the connection is closed and must not be used
+// again: the caller calls Close. Each command must have one reply.
 func (r *Conn) Pipeline(ctx context.Context, n int, command func(dst []byte, i int) ([]byte, error), reply func(i int, r resp.Reply) error) error {
 	if r.conn == nil {
 		if err := r.Connect(ctx); err != nil {

@@ -18,7 +18,7 @@ type TLSFiles struct {
 }
 
 // Config reads the files. There is no option not to verify the server: without that anybody on the way reads the
-// password.
+// password. addr is what is connected to; of the path of a socket the certificate must be for localhost, or Name.
 func (f TLSFiles) Config(addr string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.Name}
 	if config.ServerName == "" {

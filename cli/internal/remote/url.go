@@ -11,6 +11,7 @@ import (
 
 // ParseURL reads redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path. The database is -1 if
 // it names none; the password is the one given if it has none: one in a URL can be seen by every user of the machine.
+// Without a port it is 6379, Redis's, also for a Stave. TLS is verified by the system's certificates.
 func ParseURL(text, password string) (*Conn, int, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {

@@ -17,7 +17,7 @@ import (
 // An export to a running Redis: RESTORE makes each key there, in the place of what it had, with its deadline. A page of
 // keys is on its way at a time.
 
-// An exporter is an export under way.
+// An exporter is an export under way. It keeps no state: what was brought is known by the keys that the Redis has.
 type exporter struct {
 	link
 	o       ExportOptions
@@ -46,7 +46,7 @@ func Export(ctx context.Context, store *db.Store, conn *remote.Conn, o ExportOpt
 	return ex.Result, err
 }
 
-// skip counts and names what the other side refused, or ends the export.
+// skip counts and names what the other side refused, or ends the export, with a word on how to go on.
 func (ex *exporter) skip(why error) error {
 	return ex.o.skip(&ex.Result, why, errors.Join(why, errors.New("--keep-going skips such keys")))
 }
@@ -106,8 +106,10 @@ func (ex *exporter) namespace(ctx context.Context, whole *db.Store, ns, database
 }
 
 // page brings a page of keys. A key that has expired by now is not sent: PING takes its place, so that replies and keys
-// agree.
+// agree. Values are dumped by the goroutine that sends, one at a time, so a page takes no more memory than what the
+// connection buffers. Refusals are dealt with when all replies are here.
 func (ex *exporter) page(ctx context.Context, store *db.Store, page []db.KeyInfo) error {
+	// How many bytes each key took, to be counted when the other side has taken it.
 	sent := make([]int, len(page))
 	var local error // of the store: the sender's goroutine sets it, and has ended when it is read
 	command := func(dst []byte, i int) ([]byte, error) {

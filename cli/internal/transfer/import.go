@@ -62,6 +62,7 @@ func (im *importer) run(ctx context.Context) error {
 	if only >= 0 {
 		databases = []int{only}
 	}
+	// What the state must agree with, so that it is not gone on with by another import.
 	of := importOf{Store: fmt.Sprintf("%x", im.store.Log().StoreID()), Only: only, Match: im.o.Match, Type: im.o.Type}
 	if err := im.loadState(run, of); err != nil {
 		return err
@@ -72,6 +73,7 @@ func (im *importer) run(ctx context.Context) error {
 			return err
 		}
 	}
+	// Databases before that of the state are done, and the cursor is of that one alone.
 	for _, database := range databases {
 		if database < im.state.Database {
 			continue
@@ -219,7 +221,8 @@ func (im *importer) storePage(store *db.Store, keys [][]byte, found []dumped) er
 	return nil
 }
 
-// isBadPayload reports whether it is the payload that cannot be stored: a module's value, or one of a newer Redis.
+// isBadPayload reports whether it is the payload that cannot be stored: a module's value, or one of a newer Redis, or
+// one that is larger than the store's limits.
 func isBadPayload(err error) bool {
 	return errors.Is(err, db.ErrPayload) || errors.Is(err, db.ErrBadPayload) || errors.Is(err, structures.ErrTooLong) || errors.Is(err, structures.ErrNameTooLong)
 }

@@ -41,7 +41,8 @@ type scanPage struct {
 	next string // cursor; "0" at the end
 }
 
-// scan asks for one page. A key may come more than once, as SCAN has it.
+// scan asks for one page, which may be empty though more follow. A key may come more than once, as SCAN has it. The
+// server must know TYPE (Redis 6) if a type is given.
 func (l link) scan(ctx context.Context, cursor, match, typ string, count int) (p scanPage, err error) {
 	args := []string{"SCAN", cursor, "COUNT", strconv.Itoa(count)}
 	if match != "" {
@@ -73,7 +74,8 @@ type dumped struct {
 }
 
 // dump gets keys of the database that is selected. exact tells whether the server knows PEXPIRETIME (Redis 7): without
-// it a deadline is as exact as the two clocks and the connection.
+// it a deadline is as exact as the two clocks and the connection. The two commands for a key are not one moment: a key
+// that is set anew in between has the old value and the new deadline, until the next import.
 func (l link) dump(ctx context.Context, keys [][]byte, exact bool, now func() int64) ([]dumped, error) {
 	found := make([]dumped, len(keys))
 	life := []byte("PTTL")
@@ -115,6 +117,7 @@ func (l link) knowsExactDeadlines(ctx context.Context) (bool, error) {
 }
 
 // libraries gets the libraries of functions, text by name. A server that does not know them (Redis before 7) has none.
+// One that knows them and refuses to list them is an error: the import would lack them unnoticed.
 func (l link) libraries(ctx context.Context) (map[string]string, error) {
 	r, err := l.Ask(ctx, "FUNCTION", "LIST", "WITHCODE")
 	switch {

@@ -44,7 +44,7 @@ type Result struct {
 	Bytes     int64 // of values
 }
 
-// maxNamed is how many keys that are skipped, or differ, are named one by one.
+// maxNamed is how many keys that are skipped, or differ, are named one by one; all of them are counted.
 const maxNamed = 100
 
 // skip names what the other side cannot take, and counts it; without KeepGoing it is an error, which is end.

@@ -27,7 +27,7 @@ func Verify(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOpt
 	return im.Result, err
 }
 
-// compareLibraries compares the libraries of functions.
+// compareLibraries compares the libraries of functions, by name and source to the last byte.
 func (im *importer) compareLibraries(theirs map[string]string) error {
 	ours, err := im.store.Libraries()
 	if err != nil {
@@ -81,7 +81,7 @@ func (im *importer) strangers(ctx context.Context) error {
 	return nil
 }
 
-// differs counts and names a difference.
+// differs counts a difference, and names the first maxNamed.
 func (im *importer) differs(why error) {
 	if im.Different++; im.Different <= maxNamed {
 		im.o.warn(why)
@@ -98,6 +98,7 @@ func (im *importer) comparePage(store *db.Store, keys [][]byte, found []dumped) 
 			return fmt.Errorf("key %s: %w", humanize.Name(string(key), 60), err)
 		}
 	}
+	// In milliseconds.
 	slack := int64(0)
 	if !im.exact {
 		slack = 1000
@@ -134,6 +135,9 @@ func dumpOwn(store *db.Store, key string) (d dumped, err error) {
 
 // compareDumps compares what two servers have of the same keys, and says how they differ. Two payloads may encode the
 // same value in different ways and orders, so both are restored, and compared as lines of JSON, which have an order.
+// The keys get numbers for names in the stores in memory, by which a line finds its place; expiry is switched off
+// there. a and b are not changed. slack is by how many milliseconds deadlines may differ. The error is one of this
+// program, not of a key.
 func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error, err error) {
 	lines := func(of []dumped) ([][]byte, error) {
 		store, err := db.OpenMemory(&db.Options{NoMerge: true, ExpireEvery: -1})
@@ -167,6 +171,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 		}
 		return list, nil
 	}
+	// Copies, because a payload that is refused here is noted in them.
 	a, b = slices.Clone(a), slices.Clone(b)
 	first, err := lines(a)
 	if err != nil {
@@ -177,6 +182,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 		return nil, err
 	}
 	for i, key := range keys {
+		// The first that is wrong is told: of another value the deadline is no matter.
 		why := ""
 		switch gap := a[i].deadline - b[i].deadline; {
 		case a[i].payload == nil && b[i].payload == nil:
