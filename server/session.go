@@ -41,7 +41,6 @@ type Session struct {
 	out    resp.Writer
 	closed bool
 
-	requests    uint64    // that the parser has returned
 	owedSince   time.Time // when the command began that has not ended; zero without one
 	owedRequest uint64    // requests then
 	who         identity
