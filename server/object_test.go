@@ -76,3 +76,29 @@ func TestEncodingSaysTheOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderDoesNotFollowTheLimits: up to 512 fields are in order of insertion and more are not, whatever the limits are
+// by which OBJECT ENCODING names the encoding.
+func TestOrderDoesNotFollowTheLimits(t *testing.T) {
+	for _, c := range []struct {
+		fields, limit int
+		encoding      string
+		ordered       bool
+	}{{50, 10, "hashtable", true}, {600, 2000, "listpack", false}} {
+		s := newSession(t, openStore(t), nil)
+		ask(s, fmt.Sprintf("CONFIG SET hash-max-listpack-entries %d\r\n", c.limit))
+		fill, want := "HSET k", fmt.Sprintf("*%d\r\n", c.fields)
+		for i := range c.fields {
+			field := fmt.Sprintf("f%03d", c.fields-i)
+			fill += " " + field + " v"
+			want += "$4\r\n" + field + "\r\n"
+		}
+		ask(s, fill+"\r\n")
+		if got := ask(s, "OBJECT ENCODING k\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(c.encoding), c.encoding) {
+			t.Errorf("%d fields with a limit of %d: %q", c.fields, c.limit, got)
+		}
+		if got := ask(s, "HKEYS k\r\n"); (got == want) != c.ordered {
+			t.Errorf("%d fields with a limit of %d: in order of insertion: %v", c.fields, c.limit, got == want)
+		}
+	}
+}

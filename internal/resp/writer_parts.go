@@ -19,6 +19,8 @@ type Budget struct {
 	Allowance int
 	// Given is called, unless it is nil, by whatever gives memory back while Wanted says so.
 	Given func()
+	// Dropped is called, unless it is nil, with the length of each buffer that becomes garbage.
+	Dropped func(n int)
 	// Lend decides, unless it is nil, instead of the limit: whether so many bytes may be taken. It must not change.
 	Lend func(n int) bool
 	// Whole makes a writer keep all that it has not discarded in one buffer, as Bytes returns it. It must not change.
@@ -272,6 +274,14 @@ func partSize(n int) int {
 	return size
 }
 
+// give gives a buffer away.
+func (w *Writer) give(b []byte) {
+	giveBuffer(b)
+	if budget := w.parts.budget; cap(b) > maxShared && budget != nil && budget.Dropped != nil {
+		budget.Dropped(cap(b))
+	}
+}
+
 func (w *Writer) addPart(size int) {
 	p := &w.parts
 	b := takeBuffer(size)
@@ -303,7 +313,7 @@ func (w *Writer) discardParts(n int) int {
 		p.held -= cap(part)
 		p.list[0] = nil
 		p.list = p.list[1:]
-		giveBuffer(part)
+		w.give(part)
 		w.giveBack()
 	}
 	p.list = nil
@@ -315,7 +325,7 @@ func (w *Writer) discardParts(n int) int {
 func (w *Writer) truncateParts(n int) int {
 	p := &w.parts
 	for last := len(p.list) - 1; last >= 0 && n <= p.length; last-- {
-		giveBuffer(w.buf)
+		w.give(w.buf)
 		w.buf = p.list[last]
 		p.list[last] = nil
 		p.list = p.list[:last]
