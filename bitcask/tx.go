@@ -53,6 +53,7 @@ type Tx struct {
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
+	provedKey string
 	proved    []byte
 
 	// The collection that was found or made last, and its key.
@@ -61,6 +62,7 @@ type Tx struct {
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
+	order      []byte          // scratch of PutScored
 }
 
 // txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without
@@ -373,7 +375,7 @@ func (t *Tx) Recycle() {
 	}
 	clear(t.frame.Values)
 	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
-	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], hashes: t.hashes[:0], sorted: t.sorted[:0], frame: frame}
+	*t = Tx{known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], stripes: t.stripes[:0], hashes: t.hashes[:0], sorted: t.sorted[:0], frame: frame, order: t.order[:0]}
 	s.txs.Put(t)
 }
 
