@@ -39,6 +39,7 @@ type Tx struct {
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
+	provedKey string
 	proved    []byte
 
 	// The collection that was found or made last, and its key.
@@ -49,6 +50,7 @@ type Tx struct {
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
+	order      []byte          // scratch of PutScored
 }
 
 // txLocks are the keys that a transaction is on, and the locks of their stripes. It has these from Begin to End, but for
@@ -386,7 +388,7 @@ func (t *Tx) Recycle() {
 	clear(t.frame.Values)
 	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
 	*t = Tx{
-		known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], frame: frame,
+		known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], frame: frame, order: t.order[:0],
 		locks: txLocks{of: t.locks.of, waiters: t.locks.waiters, stripes: t.locks.stripes[:0], hashes: t.locks.hashes[:0], sorted: t.locks.sorted[:0]},
 	}
 	s.txs.Put(t)

@@ -97,7 +97,7 @@ func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error
 	q := segment.Query{Namespace: sp.ID, Kind: KindString, Type: keydir.String, Key: key}
 	value, _, match, err := t.get(nil, loc, &q, true)
 	if match && !loc.Pending() {
-		t.provedLoc, t.proved = loc, value
+		t.provedLoc, t.provedKey, t.proved = loc, key, value
 	}
 	return match, err
 }

@@ -56,6 +56,9 @@ func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, k
 			continue
 		}
 		if slot.Type == keydir.String && !slot.Loc.Pending() {
+			if slot.Loc == t.provedLoc && key == t.provedKey {
+				return slot, keydir.Collection{}, nil
+			}
 			if same, err := t.named(slot.Loc, sp.ID, key); same || err != nil && !failure.IsDamage(err) {
 				return slot, keydir.Collection{}, err
 			}

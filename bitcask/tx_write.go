@@ -214,13 +214,14 @@ func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, 
 		return err
 	}
 	t.touch(sp, h, key, keydir.ZSet, coll)
-	var hex [16]byte
-	text := ordered.AppendHex(hex[:0], score)
+	t.order = ordered.AppendHex(append(t.order[:0], "s:"...), score)
+	text := t.order[len("s:"):]
 	loc, err := t.add(KindElement, keydir.ZSet, sp, h, key, elem, text)
 	if err != nil {
 		return err
 	}
-	if err := t.follow(KindOrder, keydir.ZSet, sp, h, key, "s:"+string(text)+":"+elem, nil); err != nil {
+	t.order = append(append(t.order, ':'), elem...)
+	if err := t.follow(KindOrder, keydir.ZSet, sp, h, key, format.Text(t.order), nil); err != nil { // which copies it
 		return err
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)

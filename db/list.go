@@ -53,11 +53,7 @@ func (l List) PopFront() ([]byte, error) { return l.pop(structures.Front) }
 func (l List) PopBack() ([]byte, error) { return l.pop(structures.Back) }
 
 func (l List) pop(end structures.End) ([]byte, error) {
-	values, err := l.popN(end, 1)
-	if err != nil {
-		return nil, err
-	}
-	return values[0], nil
+	return owned(callFound(l.handle, writing, func(t *Tx) ([]byte, bool, error) { return l.on(t).PopOne([]byte{}, end) }))
 }
 
 // PopFrontN removes and returns up to n elements from the front, the first one first. It returns ErrNotFound if the key

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"github.com/stavedb/stave/internal/test/chance"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stavedb/stave/internal/test/chance"
 )
 
 // FuzzEntry writes an entry between two others and reads all three back.
@@ -206,9 +207,9 @@ func TestPaged(t *testing.T) {
 	}
 }
 
-// TestSeekEven compares searches among entries of one size, which need not be walked, with walks, for every name and
+// TestSeekAgainstWalk compares searches among entries of one size, which need not be walked, with walks, for every name and
 // score that is there, is between two, or is before or after all.
-func TestSeekEven(t *testing.T) {
+func TestSeekAgainstWalk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(chance.Seed(t), 0))
 	for range 300 {
 		scores := 1 + rng.IntN(40)

@@ -38,15 +38,23 @@ type Keys struct {
 func (k *Keys) Append(keys []string, args [][]byte) []string {
 	if k.isScattered() {
 		for _, i := range k.scattered(args) {
-			keys = append(keys, string(args[i]))
+			keys = appendKey(keys, args[i])
 		}
 		return keys
 	}
 	first, end, step := k.span(args)
 	for i := first; i < end; i += step {
-		keys = append(keys, string(args[i]))
+		keys = appendKey(keys, args[i])
 	}
 	return keys
+}
+
+// appendKey appends a copy of a key. A pipeline on one key has one copy for all.
+func appendKey(keys []string, key []byte) []string {
+	if n := len(keys); n > 0 && keys[n-1] == string(key) {
+		return append(keys, keys[n-1])
+	}
+	return append(keys, string(key))
 }
 
 // isScattered says whether scattered finds the keys of the run, and not span.
