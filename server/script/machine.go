@@ -73,6 +73,7 @@ type machine struct {
 	longest      int // bytes of the longest string that the run has been given or has made
 	pending      int // bytes that were allocated since the last look
 	stopped      error
+	panicked     bool // the interpreter has, in the run
 	started      time.Time
 	sampled      time.Time
 	heapLimit    uint64    // of the process: above it the run has too much
@@ -279,7 +280,7 @@ func (m *machine) sample() {
 // begin prepares the machine for a run.
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
-	m.longest = 0
+	m.longest, m.panicked = 0, false
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
 	m.left, m.pending, m.stopped, m.heapLimit, m.collectAfter, m.long = lookAfter, 0, nil, 0, time.Time{}, false

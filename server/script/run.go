@@ -101,6 +101,15 @@ func (e Error) Error() string { return string(e) }
 // error nothing has been appended.
 func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 	m := e.machine()
+	err := m.execute(p, r, out)
+	if err == nil || m.renew() {
+		e.release(m)
+	}
+	return err
+}
+
+// execute is Run on a machine.
+func (m *machine) execute(p *Program, r *Run, out *resp.Writer) error {
 	m.begin(r)
 	if err := m.takeArguments(); err != nil {
 		return err
@@ -108,13 +117,26 @@ func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 	m.globals.RawSetString("KEYS", stringTable(m.L, r.Keys))
 	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
 	err := m.call(m.L.NewFunctionFromProto(p.proto), out)
-	if err != nil {
-		return err // the machine may be in any state, so it is dropped
-	}
 	m.globals.RawSetString("KEYS", lua.LNil)
 	m.globals.RawSetString("ARGV", lua.LNil)
-	e.release(m)
-	return nil
+	return err
+}
+
+// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. What
+// the error has left half done is all in the thread: its stack, its registers, the upvalues that point there, and in
+// who runs. So the machine gets another thread. All else is what a program may not change, whether it fails or not,
+// or is reset by begin. A run that was stopped may have been anywhere, in a panic of the interpreter for instance: its
+// machine is dropped, and so is one that has called a function of a library, whose variables live on.
+func (m *machine) renew() bool {
+	if m.stopped != nil || m.panicked || m.long {
+		return false
+	}
+	thread, _ := m.L.NewThread()
+	thread.Panic = raise
+	thread.SetContext(m)
+	thread.G.MainThread, thread.G.CurrentThread = nil, nil // the first call sets them
+	m.L = thread
+	return true
 }
 
 // machine returns an idle machine, or a new one.
@@ -166,6 +188,7 @@ func (m *machine) failure(p any) error {
 	}
 	source, line := m.position()
 	raised, ok := p.(*lua.ApiError)
+	m.panicked = !ok
 	text := ""
 	switch {
 	case m.stopped != nil:

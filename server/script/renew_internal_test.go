@@ -1,0 +1,172 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
+)
+
+// failing are programs that leave something behind when they fail: frames, coroutines in every state, open upvalues,
+// metatables, arguments that are half there, settings.
+var failing = []string{
+	`error("plain")`,
+	`error({err = "ERR a table"})`,
+	`error()`,
+	`local a, b = 1, {} local f = function() a = a + 1 return b end f() error(f)`,
+	`local function deep(n) local x = {n} if n == 0 then error(x) end return (deep(n - 1)) end return deep(500)`,
+	`local function over(n) return 1 + over(n + 1) end return over(1)`,
+	`local function nest(n) local ok, e = pcall(nest, n + 1) error(e, 0) end nest(1)`,
+	`local co = coroutine.create(function() coroutine.yield(1) error("in it") end) coroutine.resume(co) error(co)`,
+	`local co co = coroutine.wrap(function() local x = 1 local f = function() x = x + 1 end f() error("wrapped") end) co()`,
+	`coroutine.wrap(function() coroutine.wrap(function() redis.call("FAIL") end)() end)()`,
+	`local co = coroutine.create(function() while true do coroutine.yield(1) end end) for i = 1, 5 do coroutine.resume(co) end local x = nil + 1`,
+	`pcall(coroutine.wrap(function() error("x") end)) coroutine.yield(1)`,
+	`redis.call("FAIL")`,
+	`pcall(redis.call, "FAIL") redis.call("FAIL", "again")`,
+	`redis.call("GET", {}, error)`,
+	`local function f(...) return select("#", ...) end f(1, 2, 3, error("half the arguments"))`,
+	`local t = {1, 2, 3, error("half a table")}`,
+	`redis.call(unpack({}, 1, 7000))`,
+	`return unpack({}, 1, 10000000)`,
+	`table.sort({3, 2, 1, 5, 4}, function(a, b) error("comparing") end)`,
+	`string.gsub("abc", ".", function(c) error(c) end)`,
+	`for i in function() error("iterating") end do end`,
+	`local t = setmetatable({}, {__index = function(t, k) error(k) end, __newindex = function() error("n") end, __call = error}) pcall(function() t.x = 1 end) return t.y`,
+	`local t = setmetatable({}, {__eq = error, __lt = error, __le = error, __concat = error, __tostring = error}) return t .. "x"`,
+	`setmetatable(_G, {__index = function() return "mine" end})`,
+	`getmetatable("").__index = function() return "mine" end`,
+	`setmetatable("", {__add = function() return "mine" end})`,
+	`rawset(_G, "leak", 1)`, `leak = 1`, `string.leak = 1`, `redis.leak = 1`, `rawset(string, "len", error)`, `table.insert(math, 1)`,
+	`setfenv(1, {})`, `KEYS.leak = 1 ARGV.leak = function() end error("with them")`, `KEYS = nil`,
+	`redis.setresp(3) error("in RESP3")`,
+	`cjson.encode_max_depth(1) cjson.encode_sparse_array(true, 1, 1) cjson.encode_keep_buffer(false) cjson.decode_max_depth(1) error("settings")`,
+	`cjson.encode({{{{{}}}}, function() end})`, `cjson.decode("[[[[")`, `cmsgpack.pack(setmetatable({}, {})) cmsgpack.unpack("\221")`, `struct.unpack("i8i8", "x")`,
+	`local t = {} t[1] = t return t`,
+	`return redis.call("REPLY", ("x"):rep(100000)) .. nil`,
+	`return 1 < "x"`, `return #nil`, `return ("x")()`, `goto_nowhere()`, `return loadstring("return leak")()`,
+	`return load(function() error("loading") end)`, `assert(false, "asserted")`, `assert(nil)`, `xpcall(error, function(e) error(e) end) error("x")`,
+}
+
+// probes say what a program sees.
+var probes = []string{
+	`local names = {} for k, v in pairs(_G) do names[#names + 1] = tostring(k) .. type(v) end table.sort(names) return names`,
+	`return {tostring(coroutine.running()), #KEYS, #ARGV, KEYS[1], tostring(rawget(KEYS, "leak")), tostring(ARGV.leak)}`,
+	`return {pcall(function() return leak end)}`,
+	`return {tostring(string.leak), ("x"):len(), "1" + 1, ("%d"):format(3), tostring(getmetatable("").__index.leak)}`,
+	`return cjson.encode({{{{1}}}}) .. cjson.encode({[3] = 1, [4] = 2})`,
+	`return redis.call("MAP")`,
+	`local function down(n) if n == 0 then return 0 end return 1 + down(n - 1) end return down(3000)`,
+	`local function nest(n) if n == 0 then return 0 end local ok, v = pcall(nest, n - 1) return ok and v + 1 end return nest(150)`,
+	`local function nest(n) if n == 0 then return 0 end return 1 + coroutine.wrap(nest)(n - 1) end return nest(100)`,
+	`local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end) return {co(1), co(21)}`,
+	`local n, fs = 0, {} for i = 1, 3 do fs[i] = function() n = n + i return n end end return {fs[1](), fs[2](), fs[3](), n}`,
+	`local t = {5, 3, 1} table.sort(t, function(a, b) return a < b end) return t`,
+	`return {select("#", unpack({}, 1, 3)), (string.gsub("abc", ".", {a = "b"}))}`,
+	`return {pcall(error, "x")}`, `error("probing")`, `local x = nil return x.y`,
+}
+
+// renewRun is a run whose commands fail, panic or reply.
+func renewRun() *Run {
+	r := &Run{Name: "f", Keys: [][]byte{[]byte("k")}, Args: [][]byte{[]byte("a"), []byte("b")}}
+	r.Host.Call = func(args [][]byte, out *resp.Writer) error {
+		switch string(args[0]) {
+		case "FAIL":
+			out.Error("ERR it fails")
+		case "PANIC":
+			panic("of Go")
+		case "MAP":
+			out.Map(1)
+			out.BulkString("k")
+			out.Int(1)
+		case "REPLY":
+			out.Bulk(args[1])
+		default:
+			out.Null()
+		}
+		return nil
+	}
+	return r
+}
+
+// outcome is what a program replies, or fails with, on a machine.
+func outcome(t *testing.T, m *machine, source string) (text string, err error) {
+	t.Helper()
+	proto, err := compile(source, "user_script", nil)
+	if err != nil {
+		t.Fatal(source, err)
+	}
+	var out resp.Writer
+	if err := m.execute(&Program{proto: proto}, renewRun(), &out); err != nil {
+		return err.Error(), err
+	}
+	return string(bytes.Clone(out.Bytes())), nil
+}
+
+// TestRenewedMachineIsAsNew: whatever a program that failed has left, the programs after it see what they see on a
+// machine of their own.
+func TestRenewedMachineIsAsNew(t *testing.T) {
+	e, rng := NewEngine("7.4.0"), chance.Rand(t)
+	want := make(map[string]string, len(probes))
+	for _, probe := range probes {
+		want[probe], _ = outcome(t, newMachine(e), probe)
+	}
+	m := newMachine(e)
+	errs := make(map[string]string)
+	for range 6 {
+		for _, i := range rng.Perm(len(failing)) {
+			text, err := outcome(t, m, failing[i])
+			if err == nil {
+				t.Fatalf("%s does not fail: %q", failing[i], text)
+			}
+			if before, ok := errs[failing[i]]; ok && before != text && !strings.Contains(text, ": 0x") {
+				t.Errorf("%s fails with %q, and before with %q", failing[i], text, before)
+			}
+			errs[failing[i]] = text
+			if m.long || m.panicked { // a slow machine, or a panic of the interpreter
+				m = newMachine(e)
+				continue
+			}
+			if !m.renew() || m.L.GetTop() != 0 {
+				t.Fatalf("after %s the machine is not as new", failing[i])
+			}
+			for range 4 {
+				probe := probes[rng.IntN(len(probes))]
+				got, err := outcome(t, m, probe)
+				if got != want[probe] {
+					t.Fatalf("after %s\n%s\nis %q, want %q", failing[i], probe, got, want[probe])
+				}
+				if err != nil && !m.renew() {
+					m = newMachine(e)
+				}
+			}
+		}
+	}
+}
+
+// TestStoppedMachineIsDropped: a run that was stopped, or left by a panic, may have been anywhere.
+func TestStoppedMachineIsDropped(t *testing.T) {
+	e := NewEngine("7.4.0")
+	for source, prepare := range map[string]func(*Run){
+		`while true do end -- killed`: func(r *Run) { r.Stop(ErrKilled) },
+		`while true do end`:           func(r *Run) { r.Steps = 1000 },
+		`return redis.call("PANIC")`:  func(*Run) {},
+		`pcall(redis.call, "X") x()`: func(r *Run) {
+			r.Host.Call = func([][]byte, *resp.Writer) error { return errors.New("the store fails") }
+		},
+		`return ("x"):rep(2^28):rep(4)`: func(r *Run) { r.Memory = 1 << 20 },
+	} {
+		proto, err := compile(source, "user_script", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, r, out := newMachine(e), renewRun(), resp.Writer{}
+		prepare(r)
+		if err := m.execute(&Program{proto: proto}, r, &out); err == nil || m.renew() {
+			t.Errorf("%s: %v, and the machine is used again", source, err)
+		}
+	}
+}
