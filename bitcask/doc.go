@@ -21,7 +21,8 @@
 // A stripe lock guards everything in RAM about a 256th of the keys, by hash. A transaction takes those of its keys in
 // ascending order and holds them until End: keep transactions short, and do not begin one within another. Gets of
 // strings take no lock where the processor allows it. Within stripe locks comes the log's, within that the manifest's;
-// operations on whole segments (merge, hints, check) take turns before all of them. No lock is held during a sync.
+// operations on whole segments (merge, hints, check) take turns before all of them. No lock is held while a commit is
+// synced. Edits of the manifest are synced under its lock: they are few, one for a rotation, a merge or a flush.
 //
 // # Caveats
 //
@@ -35,6 +36,7 @@
 // internal/commitlog, bytes are in internal/format, files in internal/segment and internal/manifest; what Open replays
 // is in internal/replay, what a merge does in internal/rewrite, and what Check finds in internal/check.
 //
-// What a Store consists of stands in types that know only what they use: lockedManifest, directoryGuard, deadBytes,
-// firstWrite, indexState, lazyIndex, background. Only Open has an opener; a Tx has its keys and stripes in txLocks.
+// What a Store consists of stands in types with their own locks and rules: lockedManifest, directoryGuard, deadBytes,
+// indexState, background know only what they use; firstWrite and lazyIndex finish later what Open has begun. An opener
+// is what a directory is read with, by Open, Snapshot, a follower or a rebuild. A Tx has its keys and stripes in txLocks.
 package bitcask

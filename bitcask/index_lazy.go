@@ -18,7 +18,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Loading the INDEX after Open. A store whose INDEX is longer than lazyFrom serves before it has
+// Loading the INDEX after Open. A store whose INDEX has lazyFrom bytes or more serves before it has
 // loaded any of it: a stripe is loaded by whoever locks it first, and all of them by a goroutine in
 // the background. A lock-free get neither loads nor waits: it searches the section where it lies in the file, a fifth
 // of the work of loading it, and asks the background to load that stripe next.
@@ -70,7 +70,7 @@ type lazyIndex struct {
 	waiting  atomic.Int32                        // goroutines that lock stripes to load them
 	doubted  atomic.Bool                         // damage was found: nothing is searched for
 
-	released bool // by whoever loads the last stripe, or closes the store
+	released bool // by whoever loads the last stripe, closes the store, or loads all at once (unload)
 	replaced bool // the INDEX is not the one on disk any more; maintenanceMu guards it
 
 	mu       sync.Mutex // guards all below; taken within the lock of a stripe

@@ -30,7 +30,7 @@ type indexState struct {
 	size    int64            // of the file; 0: none, or one that was ignored
 	lengths map[uint32]int64 // how far it has replayed each segment
 	opening uint64           // that its mark names
-	failed  bool             // writing it failed: not tried again but at Close
+	failed  bool             // writing it failed: the background does not try again
 	upTo    uint64           // no record before it is missing
 	lazy    bool             // a store can be opened without loading it
 }

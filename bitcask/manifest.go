@@ -15,8 +15,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// lockedManifest is the manifest of a store. Open has it for itself; once the store is open mu guards all of it but
-// Store and Seed, which never change.
+// lockedManifest is the manifest of a store. Open has it for itself; once the store writes mu guards all of it but
+// Store and Seed, which never change. Close, the last to use it, needs no lock.
 type lockedManifest struct {
 	mu sync.Mutex // also held for changes of Store.segments; taken within the log's lock
 	*manifest.Manifest

@@ -23,7 +23,7 @@ import (
 // There is one family of locks. stripes guard everything in RAM about the keys
 // whose hash begins with their number: directory, collections, and, as long as
 // one is held, the files that the locations lead to. The log's own lock is taken within
-// them, man.mu within that; maintenanceMu before all of them.
+// them, man.mu within that; writing.mu and maintenanceMu before all of them.
 type Store struct {
 	dir    string
 	opts   Options

@@ -124,8 +124,8 @@ func (g *directoryGuard) logMove(now vfs.Where) {
 // refusing reports whether an error of inspect is a reason to refuse writes.
 func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
 
-// check is called, without locks, before a step that would be lost in a directory that is gone, or harm
-// another process that has the store. Its error is that of a store which refuses writes. An unknown state is no error.
+// check is called before a step that would be lost in a directory that is gone, or harm
+// another process that has the store. The caller holds neither the log's lock nor the manifest's. Its error is that of a store which refuses writes. An unknown state is no error.
 func (g *directoryGuard) check() error {
 	if err := g.inspect(); refusing(err) {
 		return g.log.Fail(err)

@@ -24,8 +24,8 @@ import (
 const (
 	// prepareRetry is how long the background waits after prepare has found no space on the disk.
 	prepareRetry = time.Second
-	// prepareShare is the part of the time, 1/prepareShare, that further attempts take while writes keep finding none:
-	// each of them syncs.
+	// prepareShare is the part of the time, 1/prepareShare, that further attempts take while writes keep finding none, for
+	// each of them syncs: one that takes t is followed by prepareShare*t without any, but by no more than prepareRetry.
 	prepareShare = 20
 )
 
@@ -140,12 +140,13 @@ func (w *firstWrite) prepareLocked() error {
 }
 
 func (s *opener) writeOpening() error {
+	first := s.log.Next() // the log's lock is not taken within the manifest's
 	s.man.mu.Lock()
 	defer s.man.mu.Unlock()
 	if err := s.makeGood(); err != nil {
 		return err
 	}
-	return s.noteOpening()
+	return s.noteOpening(first)
 }
 
 // prepareInBackground is prepare for whoever writes first, until it succeeds, the log fails, or the store closes.

@@ -157,8 +157,8 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 	return s.Store, nil
 }
 
-// serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, when
-// the first one comes.
+// serve makes the files good and the store ready for use: for writes as well, or, if nothing speaks against it, only for
+// reads; then the background makes it ready for writes, and a write that comes before waits for that.
 func (s *opener) serve() error {
 	if s.preparesLater() {
 		s.noteLog()
@@ -175,7 +175,7 @@ func (s *opener) serve() error {
 		}
 		return nil
 	}
-	if err := s.noteOpening(); err != nil {
+	if err := s.noteOpening(s.log.Next()); err != nil {
 		return err
 	}
 	if err := s.reserve.With(reserve.LeaveOpen, s.startLog); err != nil {
@@ -449,7 +449,7 @@ func (s *opener) outdated() bool {
 // noteOpening notes in the manifest that this writer gives the sequence numbers
 // from here on. A full disk is no reason not to open: then there is no id, and
 // nothing that this writer writes about the log will be believed.
-func (s *opener) noteOpening() error {
+func (s *opener) noteOpening(first uint64) error {
 	var id uint64
 	for id == 0 {
 		var b [8]byte
@@ -458,7 +458,7 @@ func (s *opener) noteOpening() error {
 		}
 		id = binary.LittleEndian.Uint64(b[:])
 	}
-	err := s.man.Log(manifest.EditOpening, manifest.Opening{ID: id, First: s.log.Next()}.Body())
+	err := s.man.Log(manifest.EditOpening, manifest.Opening{ID: id, First: first}.Body())
 	if failure.IsRetryable(err) {
 		s.opts.Logger.Warn("INDEX and TTL will not be of use: the manifest cannot note who writes them", "file", manifest.FileName, "err", err)
 		return nil

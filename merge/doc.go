@@ -1,5 +1,5 @@
 // Package merge decides which segments of a log to merge, when, and how fast. It moves no
-// byte itself: package bitcask does, in bitcask.Store.Rewrite and its files merge*.go.
+// byte itself: package bitcask does, in bitcask.Store.Rewrite (merge.go, internal/mergeselect, internal/rewrite).
 //
 //   - A [Policy] picks segments. [Policy.Pick] is pure: segment counts in, a [Plan] out.
 //   - A [Merger] watches one store: [Merger.Tick] merges when the policy's trigger says so,

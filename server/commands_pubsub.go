@@ -139,7 +139,7 @@ func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 // unsentMessages are what the EXEC or the script that runs has published, which leaves at its end.
 type unsentMessages struct {
 	list  []pubsub.Prepared // they wait for a transaction, if there will be one
-	bytes int               // of all that was published
+	bytes int               // of all that was published, and of events of misses
 }
 
 // takeRoom counts so many bytes more, unless they are too many.

@@ -41,7 +41,7 @@ type presence struct {
 	probe  func() socket.State // looks at the connection; nil: there is nothing to look at
 	giveUp context.Context     // of DoContext; nil: none
 
-	request             uint64    // the number of the command: how many the parser has returned
+	request             uint64    // the number of the command: how many have come
 	reads               bool      // it only reads
 	writesFor           uint64    // request when the last transaction began that writes
 	probedFor           uint64    // request when it asked last

@@ -32,6 +32,8 @@ import (
 //	it would have to wait                             its handler calls Host.Wait; Resume ends it
 //	anything else                                     run
 //
+// Two more put it off: CLIENT PAUSE (postpone), and in the event loop what may take long (leave).
+//
 // All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
@@ -42,7 +44,7 @@ type Session struct {
 	closed bool
 
 	owedSince   time.Time // when the command began that has not ended; zero without one
-	owedRequest uint64    // requests then
+	owedRequest uint64    // presence.request then
 	who         identity
 
 	namespace int

@@ -24,7 +24,7 @@ const tempName = FileName + ".new"
 //
 // What a crash or a power cut leaves:
 //
-//  1. While TTL.new is being written: the old checkpoint, and a leftover that the next Write removes. It is never read.
+//  1. While TTL.new is being written: the old checkpoint, and a leftover that the next Open for writing removes, or the next Write. It is never read.
 //  2. After the sync of TTL.new: the same. Without this sync the rename could become durable before the bytes, and Read
 //     would find damage: no deadline is lost, but the log is searched needlessly.
 //  3. After the rename: the old or the new checkpoint, complete in either case.

@@ -137,7 +137,7 @@ func (a Args) parseRange(i int) (start, stop int64, err error) {
 }
 
 // parseKeys reads the number of keys in argument i and returns them and where the next argument is.
-// It fails with errSyntax if there are fewer.
+// It fails with ErrSyntax if there are fewer.
 func (a Args) parseKeys(i int) (keys []string, next int, err error) {
 	n, err := a.parseLeast(i, 1, errNumkeys)
 	if err != nil {

@@ -138,8 +138,8 @@ type Rules struct {
 	Logger  *slog.Logger
 }
 
-// Change is CONFIG SET of some of the settings. What is refused, or cannot be opened, changes nothing; the error is
-// one for clients, without addresses but those that they have given.
+// Change is CONFIG SET of some of the settings. What is refused, or cannot be opened, changes nothing, but for the exception that the package's
+// comment names; the error is one for clients, without addresses but those that they have given.
 func (s *Set) Change(values Values, rules *Rules) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -57,7 +57,7 @@ func (f Events) String() string {
 	return text.String()
 }
 
-// setting is text that parseNotifyFlags reads back as it was: A does not stand for n, which String hides.
+// setting is text that ParseEvents reads back as it was: A does not stand for n, which String hides.
 func (f Events) setting() string {
 	text := f.String()
 	if f.Has('n') && !strings.Contains(text, "n") {
