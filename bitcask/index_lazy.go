@@ -21,7 +21,8 @@ import (
 // Loading the INDEX after Open. A store whose INDEX has lazyFrom bytes or more serves before it has
 // loaded any of it: a stripe is loaded by whoever locks it first, and all of them by a goroutine in
 // the background. A lock-free get neither loads nor waits: it searches the section where it lies in the file, a fifth
-// of the work of loading it, and asks the background to load that stripe next.
+// of the work of loading it, and asks the background to load that stripe next. If the section is long, or is not in
+// memory, it does as every other reader.
 //
 // Whoever holds a stripe's lock, however it got it, may rely on two sentences:
 //
@@ -44,6 +45,9 @@ const (
 	lazyFrom = 256 << 10
 	// lazyTail is how many bytes of sections Open may have to load for what the log has after the INDEX.
 	lazyTail = 4 << 20
+	// findMost is up to which length of a section a get searches it, which takes up to a millisecond. Many gets of a stripe
+	// that has a huge collection would keep the background from loading it.
+	findMost = 1 << 20
 	// lazyRetry is how long a failed rebuild stands for the next ones: it has read all of the log.
 	lazyRetry = time.Second
 )
@@ -304,7 +308,7 @@ func (z *lazyIndex) find(space uint32, h uint64) (keydir.Loc, keydir.Lookup) {
 		return 0, keydir.LookupRetry
 	}
 	k, ok := slices.BinarySearchFunc(z.sections[i], space, func(is indexfile.Section, space uint32) int { return cmp.Compare(is.Space, space) })
-	if !ok {
+	if !ok || z.sections[i][k].Length > findMost {
 		return 0, keydir.LookupRetry
 	}
 	return z.loader.Find(&z.sections[i][k], h)

@@ -137,6 +137,39 @@ func TestLazyFind(t *testing.T) {
 	closeStore(t, s)
 }
 
+// TestLazyFindIsShort: the section of a huge collection is not searched: that would take as long as it is, each time.
+func TestLazyFindIsShort(t *testing.T) {
+	open, _ := lazyDir(t)
+	s := open(seam.LoadAtOpen)
+	tx, err := s.Begin(true, "key0")
+	mustBe(t, err)
+	huge, err := tx.Collection(2, "key0", keydir.Set) // in the stripe of the string
+	mustBe(t, err)
+	for i := range 60_000 {
+		mustBe(t, tx.PutElem(2, "key0", huge, fmt.Sprintf("member%08d", i), nil))
+	}
+	mustBe(t, tx.PutString(3, "key0", []byte("short")))
+	_, err = tx.Commit()
+	mustBe(t, err)
+	tx.End()
+	mustBe(t, s.SaveIndex())
+	closeStore(t, s)
+
+	s = open(seam.LoadOnDemand)
+	bitcask.LoadSteadily(s)
+	unloaded := bitcask.Unloaded(s)
+	if lookup := s.TryHas(2, "key0"); lookup != keydir.LookupRetry || bitcask.Unloaded(s) != unloaded {
+		t.Errorf("%v in a long section", lookup)
+	}
+	if lookup := s.TryHas(3, "key0"); lookup != keydir.LookupHit {
+		t.Errorf("%v in a short section of the same stripe", lookup)
+	}
+	if i := s.StripeOfKey("key0"); bitcask.LoadOrder(s)[0] != i {
+		t.Errorf("stripe %d is not loaded next", i)
+	}
+	closeStore(t, s)
+}
+
 // TestLazyFindOfDamage: of a stripe whose section is damaged, or is gone, nothing is said before it is rebuilt.
 func TestLazyFindOfDamage(t *testing.T) {
 	rng := chance.Rand(t)

@@ -158,6 +158,7 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 		}
 	}
 	t.single = singlePut{}
+	t.lastCollection, t.lastKey = keydir.Collection{}, "" // its reference may be another's again
 	clear(t.recs[sp.recs:])
 	clear(t.undo[sp.undo:])
 	clear(t.touched[sp.touched:])

@@ -43,6 +43,28 @@ func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
 		return func(k keys) string { return said(on(k).Claim(db.StreamClaim{Consumer: consumer}, id)) }
 	case 9:
 		return func(k keys) string { return said(k.Stream(key).Delete(id)) }
+	case 36:
+		return func(k keys) string { return said(nil, k.Key("s").CopyTo(0, "t")) }
+	case 37:
+		claim := db.StreamClaim{Consumer: consumer, Force: true, JustID: rng.IntN(2) == 0, Last: id}
+		return func(k keys) string { return said(on(k).Claim(claim, id, db.StreamID{Ms: id.Ms + 1})) }
+	case 38:
+		return func(k keys) string {
+			list, next, gone, err := on(k).AutoClaim(db.StreamAutoClaim{Consumer: consumer, From: id, Count: n})
+			return fmt.Sprint(list, next, gone, err)
+		}
+	case 39:
+		return func(k keys) string { return said(k.Stream(key).Trim(db.StreamTrim{MaxLen: n})) }
+	case 40:
+		return func(k keys) string { return said(k.Key(key).Expire(time.Duration(n) * 3 * time.Second)) }
+	case 41:
+		return func(k keys) string {
+			payload, err := k.Key("s").Dump()
+			if err == nil {
+				err = k.Key("t").Restore(payload)
+			}
+			return said(nil, err)
+		}
 	case 10:
 		return func(k keys) string { return said(on(k).History(consumer, db.StreamID{}, n)) }
 	case 11, 12, 13, 14, 20, 21, 22, 23, 24, 25, 26, 27:
@@ -85,14 +107,15 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 		rng, last := chance.Rand(t), uint64(8)
 		together, alone := vfs.NewMem(), vfs.NewMem()
 		open := func(fs vfs.FS) *db.Store {
-			return ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{}, seam.Options{FS: fs})))
+			return ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{}, seam.Options{FS: fs, YieldEvery: 1})))
 		}
 		a, b := open(together), open(alone)
 		for round := range 150 {
 			time.Sleep(time.Duration(rng.IntN(8)) * time.Second)
 			var kept []groupCall
 			var got []string
-			must(t, a.Update(func(tx *db.Tx) error {
+			update := []func(func(*db.Tx) error) error{a.Update, func(fn func(*db.Tx) error) error { return a.UpdateKeys([]string{"s", "t"}, fn) }}[rng.IntN(2)]
+			must(t, update(func(tx *db.Tx) error {
 				type mark struct {
 					at   db.Savepoint
 					kept int

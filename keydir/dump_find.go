@@ -29,11 +29,20 @@ func FindInDump(dump []byte, stripe int, h uint64) (loc Loc, lookup Lookup) {
 		case same:
 			loc, lookup = l, LookupHit
 		case t.hasCollection():
-			if b, ok = skipper.readCollection(t, l, b); !ok {
+			if b, ok = skipper.skipCollection(t, b); !ok {
 				return 0, LookupRetry
 			}
-			skipper.collections = skipper.collections[:0]
 		}
 	}
 	return loc, lookup
+}
+
+// skipCollection is readCollection of an item that nobody wants.
+func (l *Loader) skipCollection(t Type, b []byte) (rest []byte, ok bool) {
+	t, n, _, b, ok := itemOf(t, b)
+	if !ok || n == 0 {
+		return b, ok
+	}
+	_, end, ok := l.measure(t, n, b)
+	return b[end:], ok
 }

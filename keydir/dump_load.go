@@ -122,12 +122,12 @@ func (l *Loader) sortSameHash() {
 	}
 }
 
-// readCollection reads one item of a collection.
-func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
+// itemOf reads the beginning of an item of a collection: what it is of, and how many elements follow.
+func itemOf(t Type, b []byte) (_ Type, n int, key, rest []byte, ok bool) {
 	if len(b) < 6 {
-		return nil, false
+		return t, 0, nil, nil, false
 	}
-	count, key := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
+	count, length := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
 	switch {
 	case t != Chunks:
 	case count&streamItem != 0:
@@ -135,12 +135,19 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 	case count&groupsItem != 0:
 		t, count = StreamGroups, count&^groupsItem
 	}
-	n := int(count)
 	b = b[6:]
-	if len(b) < key {
+	if len(b) < length {
+		return t, 0, nil, nil, false
+	}
+	return t, int(count), b[:length], b[length:], true
+}
+
+// readCollection reads one item of a collection.
+func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok bool) {
+	t, n, name, b, ok := itemOf(t, b)
+	if !ok {
 		return nil, false
 	}
-	name, b := b[:key], b[key:]
 	i := slices.IndexFunc(l.collections, func(s dumpedCollection) bool { return s.typ == t && bytes.Equal(s.key, name) })
 	known := i >= 0 && l.collections[i].meta == meta // of the item before: it is one record
 	if meta != 0 && !known && !l.OnLoc(meta) {

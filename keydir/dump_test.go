@@ -420,6 +420,12 @@ func TestFindInDump(t *testing.T) {
 	if len(found) != 3 {
 		t.Errorf("not everything occurred: %v", found)
 	}
+	for stripe, b := range dumps { // however many collections there are
+		last := uint64(stripe)<<56 | (1<<56 - 1)
+		if n := testing.AllocsPerRun(1, func() { keydir.FindInDump(b, stripe, last) }); n > 1 {
+			t.Fatalf("%v allocations in a dump of %d bytes", n, len(b))
+		}
+	}
 }
 
 // sameInDump compares a search in a dump with one in the directory that was loaded from it.

@@ -177,8 +177,8 @@ func (w *Work) verified(is *Section) ([]byte, error) {
 	return b, err
 }
 
-// Find is keydir.FindInDump of a section that verifies. It returns LookupRetry if it does not, or if there is no mapping:
-// any number of goroutines may call it, alongside Close and after it.
+// Find is keydir.FindInDump of a section that verifies. It returns LookupRetry if it does not, or if it is not mapped or
+// not in memory, so that nobody waits for the disk here. Any number of goroutines may call it, alongside Close and after it.
 func (l *Reader) Find(is *Section, h uint64) (loc keydir.Loc, lookup keydir.Lookup) {
 	if !l.finds.TryRLock() {
 		return 0, keydir.LookupRetry
@@ -187,10 +187,13 @@ func (l *Reader) Find(is *Section, h uint64) (loc keydir.Loc, lookup keydir.Look
 	if l.data == nil {
 		return 0, keydir.LookupRetry
 	}
+	b := l.data[is.Offset : is.Offset+is.Length]
+	if !l.file.(vfs.Mapper).Resident(b, nil) {
+		return 0, keydir.LookupRetry
+	}
 	var fault error // which leaves LookupRetry
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer recoverFault(&fault)
-	b := l.data[is.Offset : is.Offset+is.Length]
 	if l.seal.Sum(uint32(is.Offset), b) != is.Crc {
 		return 0, keydir.LookupRetry
 	}
