@@ -215,10 +215,7 @@ func (r *scriptRun) errExceeded() error {
 	if r.Call.Out.Exceeded() {
 		return errReplyTooLarge
 	}
-	if r.within {
-		return errRepliesTooLarge
-	}
-	return r.session.errShort()
+	return r.session.errShort() // also in a batch; within EXEC it is not to be repeated
 }
 
 // hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
