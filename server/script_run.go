@@ -237,6 +237,9 @@ func (r *scriptRun) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
 		r.session.server.scripts.Runs.Add(&r.Run)
+		if room := r.session.room; room != nil { // others in line do not wait for the end of the script
+			r.session.server.replies.pass(room)
+		}
 	}
 }
 
