@@ -121,6 +121,8 @@ func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
 	b.mu.Lock()
 	if s.room == nil {
 		s.room = &roomWait{session: s, since: time.Now()}
+	}
+	if !slices.Contains(b.waiting, s.room) {
 		b.waiting = append(b.waiting, s.room)
 		b.Wanted(true)
 	}
@@ -162,10 +164,14 @@ func (s *Session) leaveRoom() {
 	if s.room == nil || !s.closed && (s.blocked != nil && s.blocked.forRoom || s.leaving) {
 		return
 	}
-	b := &s.server.replies
-	b.mu.Lock()
-	b.waiting = slices.DeleteFunc(b.waiting, func(r *roomWait) bool { return r == s.room })
+	s.server.replies.pass(s.room)
 	s.room = nil
+}
+
+// pass serves the next in line after one that is done, or lasts.
+func (b *replyBudget) pass(done *roomWait) {
+	b.mu.Lock()
+	b.waiting = slices.DeleteFunc(b.waiting, func(r *roomWait) bool { return r == done })
 	b.Wanted(len(b.waiting) > 0)
 	b.mu.Unlock()
 	b.wakeNext()

@@ -215,10 +215,7 @@ func (r *scriptRun) errExceeded() error {
 	if r.Call.Out.Exceeded() {
 		return errReplyTooLarge
 	}
-	if r.within {
-		return errRepliesTooLarge
-	}
-	return r.session.errShort()
+	return r.session.errShort() // also in a batch; within EXEC it is not to be repeated
 }
 
 // hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
@@ -240,6 +237,9 @@ func (r *scriptRun) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
 		r.session.server.scripts.Runs.Add(&r.Run)
+		if room := r.session.room; room != nil { // others in line do not wait for the end of the script
+			r.session.server.replies.pass(room)
+		}
 	}
 }
 

@@ -153,7 +153,7 @@ func (w *Writer) From(n int) []byte {
 // Close gives everything back. Nothing is to be written afterwards.
 func (w *Writer) Close() {
 	w.Discard(w.Len())
-	w.buf, w.own = nil, nil
+	w.buf, w.own, w.parts.asked = nil, nil, 0 // a panic may have left what Ask has taken
 	w.giveBack()
 }
 

@@ -256,3 +256,18 @@ func TestShortReplyIsNotTooLong(t *testing.T) {
 		t.Error("18 MiB of 16 are not too long")
 	}
 }
+
+// TestCloseGivesAsked: a writer that is closed after a panic gives back also what was only asked for.
+func TestCloseGivesAsked(t *testing.T) {
+	b := &resp.Budget{}
+	b.SetLimit(16 << 20)
+	var w resp.Writer
+	w.SetBudget(b)
+	w.SetLimit(16 << 20)
+	if !w.Ask(8<<20) || b.Taken() == 0 {
+		t.Fatalf("taken: %d", b.Taken())
+	}
+	if w.Close(); b.Taken() != 0 {
+		t.Errorf("taken: %d", b.Taken())
+	}
+}

@@ -29,7 +29,8 @@ type nullMark struct{}
 // openJSON adds the library.
 func (m *machine) openJSON() {
 	m.null = &lua.LUserData{Value: nullMark{}, Metatable: lua.LNil}
-	m.arrayMT = m.L.CreateTable(0, 0)
+	empty := m.L.CreateTable(0, 0)
+	m.arrayMT = m.readOnly(empty, empty) // what a run left in it would act in those of others
 	m.globals.RawSetString("cjson", m.newJSON())
 }
 

@@ -130,7 +130,7 @@ func (m *machine) look() <-chan struct{} {
 		m.stop(err)
 		return ended
 	}
-	if !m.claim(perStep * steps) {
+	if !m.claimSteps(steps) {
 		return ended
 	}
 	now := time.Now()

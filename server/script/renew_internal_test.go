@@ -170,3 +170,24 @@ func TestStoppedMachineIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedTablesAreReadOnly: what a run is given that outlives it cannot be changed, nor what is in it.
+func TestSharedTablesAreReadOnly(t *testing.T) {
+	m := newMachine(NewEngine("7.4.0"))
+	for _, source := range []string{
+		`cjson.array_mt.leak = 1`, `cjson.array_mt.__index = function() return "mine" end`, `rawset(cjson.array_mt, "leak", 1)`,
+		`table.insert(cjson.array_mt, 1)`, `setmetatable(cjson.array_mt, {})`, `cjson.new().array_mt.leak = 1`,
+		`cjson.decode_array_with_array_mt(true) getmetatable(cjson.decode("[1]")).leak = 1`,
+		`for _, lib in pairs(_G) do if type(lib) == "table" then for k, v in pairs(lib) do if type(v) == "table" then rawset(v, "leak", 1) end end end end`,
+	} {
+		if text, err := outcome(t, m, source); err == nil || !strings.Contains(text, "Attempt to modify a readonly table") {
+			t.Errorf("%s: %q, %v", source, text, err)
+		}
+		m.renew()
+	}
+	const uses = `cjson.decode_array_with_array_mt(true) local t = cjson.decode("[]") ` +
+		`return {cjson.encode(t), cjson.encode(setmetatable({}, cjson.array_mt)), tostring(t.leak), tostring(getmetatable(t) == cjson.array_mt)}`
+	if text, err := outcome(t, m, uses); err != nil || text != "*4\r\n$2\r\n[]\r\n$2\r\n[]\r\n$3\r\nnil\r\n$4\r\ntrue\r\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -24,6 +24,7 @@ const (
 type account struct {
 	replies resp.Budget // what m.out takes of it
 	claimed int         // bytes that values take, about
+	guessed int         // of them: those that are claimed for instructions only
 	due     int         // from when on the heap is looked at
 	collect time.Time   // it is not to be collected before
 }
@@ -61,7 +62,7 @@ func (m *machine) openAccount() {
 
 // begin is for a run.
 func (r *account) begin() {
-	r.claimed, r.due, r.collect = 0, roomFrom, time.Time{}
+	r.claimed, r.guessed, r.due, r.collect = 0, 0, roomFrom, time.Time{}
 }
 
 // claim precedes the allocation of n bytes. Without room it stops the run and reports false.
@@ -72,6 +73,14 @@ func (m *machine) claim(n int) bool {
 	}
 	r.claimed += n
 	return true
+}
+
+// claimSteps claims what n instructions are taken to have allocated.
+func (m *machine) claimSteps(n int) bool {
+	r := &m.room
+	r.claimed += perStep * n
+	r.guessed += perStep * n
+	return m.claim(0)
 }
 
 // takeRoom takes room for n bytes besides what the run holds, and gives back what it has for garbage. Without room it
@@ -88,7 +97,12 @@ func (m *machine) takeRoom(n int) bool {
 			return false
 		}
 		now := time.Now()
-		if now.Sub(m.started) < longAfter || now.Before(r.collect) {
+		short := now.Sub(m.started) < longAfter
+		if short && r.guessed > 0 && h.Hold(max(0, total-r.guessed)) {
+			r.due = total + roomStep // what is on the heap may be of others, and a short run only computes
+			return true
+		}
+		if short || now.Before(r.collect) {
 			m.stop(h.NoRoom(total))
 			return false
 		}
@@ -110,6 +124,7 @@ func (m *machine) held() int {
 	others, most := m.run.Host.Taken()
 	own := m.engine.floor.above(most) - others - int64(replies)
 	r.claimed = int(max(0, min(int64(r.claimed), own)))
+	r.guessed = min(r.guessed, r.claimed)
 	return max(0, r.claimed+replies-roomFrom)
 }
 
