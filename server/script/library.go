@@ -185,6 +185,16 @@ func (m *machine) loadFailure(p any) error {
 // RunFunction calls a function of a library and appends its reply to out. Its errors are those of Run.
 func (e *Engine) RunFunction(f *Function, r *Run, out *resp.Writer) error {
 	m := e.machine()
+	err := m.executeFunction(f, r, out)
+	m.lend(0)
+	if err == nil { // after an error the machine may be in any state, so it is dropped
+		e.release(m)
+	}
+	return err
+}
+
+// executeFunction is RunFunction on a machine.
+func (m *machine) executeFunction(f *Function, r *Run, out *resp.Writer) error {
 	m.begin(r)
 	fn, err := m.function(f)
 	if err != nil {
@@ -197,11 +207,7 @@ func (e *Engine) RunFunction(f *Function, r *Run, out *resp.Writer) error {
 	if err := m.takeArguments(); err != nil {
 		return err
 	}
-	if err := m.call(fn, out, stringTable(m.L, r.Keys), stringTable(m.L, r.Args)); err != nil {
-		return err // the machine may be in any state, so it is dropped
-	}
-	e.release(m)
-	return nil
+	return m.call(fn, out, stringTable(m.L, r.Keys), stringTable(m.L, r.Args))
 }
 
 // function is a function of a library in this machine, which loads the library if it has not, or has another version.

@@ -15,9 +15,10 @@ import (
 // takes room for, such as an index, as the last collection of garbage has left it.
 
 const (
-	roomFrom = 1 << 20 // bytes for which a run takes no room
-	roomStep = 1 << 20 // bytes that it claims between two looks at the heap
-	perStep  = 64      // bytes that an instruction is taken to allocate
+	roomFrom = 1 << 20  // bytes for which a run takes no room
+	roomStep = 1 << 20  // bytes that it claims between two looks at the heap
+	perStep  = 64       // bytes that an instruction is taken to allocate
+	mostLent = 32 << 20 // bytes that short runs without room may have at once, by what their instructions are taken to allocate
 )
 
 // account is what a run has claimed and taken.
@@ -25,6 +26,7 @@ type account struct {
 	replies resp.Budget // what m.out takes of it
 	claimed int         // bytes that values take, about
 	guessed int         // of them: those that are claimed for instructions only
+	lent    int         // bytes of mostLent that it has
 	due     int         // from when on the heap is looked at
 	collect time.Time   // it is not to be collected before
 }
@@ -98,7 +100,7 @@ func (m *machine) takeRoom(n int) bool {
 		}
 		now := time.Now()
 		short := now.Sub(m.started) < longAfter
-		if short && r.guessed > 0 && h.Hold(max(0, total-r.guessed)) {
+		if short && r.guessed > 0 && m.lend(r.guessed) && h.Hold(max(0, total-r.guessed)) {
 			r.due = total + roomStep // what is on the heap may be of others, and a short run only computes
 			return true
 		}
@@ -114,6 +116,19 @@ func (m *machine) takeRoom(n int) bool {
 		}
 	}
 	r.due = total + roomStep
+	return true
+}
+
+// lend lets the run have n bytes for which there is no room, in place of those that it has. All runs together
+// get no more than mostLent.
+func (m *machine) lend(n int) bool {
+	r := &m.room
+	more := int64(n - r.lent)
+	if m.engine.lent.Add(more) > mostLent && more > 0 {
+		m.engine.lent.Add(-more)
+		return false
+	}
+	r.lent = n
 	return true
 }
 

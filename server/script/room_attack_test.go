@@ -31,7 +31,7 @@ func TestRoomIsNotForGarbageOfOthers(t *testing.T) {
 		}
 		var out resp.Writer
 		if err := e.Run(program, &script.Run{Host: host, Name: "f"}, &out); err != nil {
-			t.Fatalf("round %d: %v, %d KiB claimed", round, err, most>>10)
+			t.Fatalf("round %d: %v, %d KiB claimed", round, err, most>>10) // also if what is lent is not given back
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Engine struct {
 	random   random
 	machines sync.Pool // of *machine
 	floor    floor
+	lent     atomic.Int64 // bytes that runs have without room: see machine.lend
 
 	// Version is what redis.REDIS_VERSION says.
 	Version string
@@ -102,7 +103,9 @@ func (e Error) Error() string { return string(e) }
 func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 	m := e.machine()
 	err := m.execute(p, r, out)
-	if err == nil || m.renew() {
+	again := err == nil || m.renew()
+	m.lend(0)
+	if again {
 		e.release(m)
 	}
 	return err
