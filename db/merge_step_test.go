@@ -141,13 +141,16 @@ var stepActs = []stepAct{
 		return first(s.Stream("stream").Group("g").Ack(db.StreamID{Ms: 2}, db.StreamID{Ms: 3}))
 	})},
 	{"delete a consumer", one(func(s *db.Store) error { return first(s.Stream("stream").Group("g").DeleteConsumer("a")) })},
-	{"delete a group and make it again", one(func(s *db.Store) error {
+	{"delete a group and make it again", func(s *db.Store, done func()) error {
 		g := s.Stream("stream").Group("g")
 		if err := first(g.Destroy()); err != nil {
 			return err
 		}
-		return g.Create(db.StreamGroupStart{Last: true})
-	})},
+		done()
+		err := g.Create(db.StreamGroupStart{Last: true})
+		done()
+		return err
+	}},
 	{"put a library", one(func(s *db.Store) error { return putLibrary(s, "lib", "newer") })},
 	{"delete a library", one(func(s *db.Store) error { return putLibrary(s, "lib", "") })},
 	{"trim", one(func(s *db.Store) error { return first(s.Stream("stream").Trim(db.StreamTrim{MaxLen: 1})) })},
