@@ -29,7 +29,7 @@ func TestRoom(t *testing.T) {
 		"tables":             {"local t = {} for i = 1, 200000 do t[i] = {i, i, i} end return #t", nil, 20, 200},
 		"a reply":            {"return #redis.call('GET')", nil, 28, 90},
 		"arguments of calls": {"local s = string.rep('x', 16777216) return redis.call('ECHO', s, s)", nil, 42, 90},
-		"garbage":            {"for i = 1, 2000 do local s = string.rep('x', 1048576) end return 1", nil, 0, 200},
+		"garbage":            {"for i = 1, 2000 do local s = string.rep('x', 1048576) end return 1", nil, 0, 500}, // of 2000: as late as a busy machine collects it
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, err := script.Compile(c.source, "f")
