@@ -18,15 +18,7 @@ func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 			continue
 		}
 		for stripe := range keydir.Stripes {
-			t, err := s.BeginStripe(true, stripe)
-			if err != nil {
-				return fixed, err
-			}
-			n, err := t.fixStripe(ctx, ns, stripe)
-			if err == nil {
-				err = t.finish()
-			}
-			t.End()
+			n, err := s.fixStripe(ctx, ns, stripe)
 			if err != nil {
 				return fixed, err
 			}
@@ -38,8 +30,13 @@ func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 
 // fixStripe corrects the collections of one stripe that Check would report, and removes deadlines
 // of keys and fields that are lost: the next key or field of that name would inherit them.
-func (t *Tx) fixStripe(ctx context.Context, ns, stripe int) (mended int, err error) {
-	sp, src := t.s.spaces.Of(ns), t.s.checkEnvironment()
+func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err error) {
+	t, err := s.BeginStripe(true, stripe)
+	if err != nil {
+		return 0, err
+	}
+	defer t.End()
+	sp, src := s.spaces.Of(ns), s.checkEnvironment()
 	var broken []keydir.Collection
 	var orphans []string                     // keys with deadlines, at first
 	var fields []struct{ key, field string } // with deadlines, that are not there
@@ -48,7 +45,7 @@ func (t *Tx) fixStripe(ctx context.Context, ns, stripe int) (mended int, err err
 		switch slot.Type {
 		case keydir.String:
 		case keydir.Deadline:
-			sg, missing := t.s.segmentOf(slot.Loc)
+			sg, missing := s.segmentOf(slot.Loc)
 			if err = missing; err == nil {
 				err = sg.Identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
 			}
@@ -97,7 +94,10 @@ func (t *Tx) fixStripe(ctx context.Context, ns, stripe int) (mended int, err err
 			mended++
 		}
 	}
-	return mended, err
+	if err != nil {
+		return 0, err
+	}
+	return mended, t.finish()
 }
 
 // fixCount rewrites the count of a collection; a list with holes is closed up.

@@ -55,3 +55,22 @@ func (s *Store) Rotate() error {
 	}
 	return failure.NameNoSpace(s.reserve.With(reserve.LeaveFourth, s.log.Rotate))
 }
+
+// removeSegments closes and removes segments that are no longer listed. freed gets the length of each that is gone.
+func (g *directoryGuard) removeSegments(gone []*segment.Segment, freed func(bytes int64)) error {
+	var errs []error
+	if err := g.inspect(); refusing(err) {
+		for _, sg := range gone { // another process may have the files
+			errs = append(errs, sg.Close())
+		}
+		return errors.Join(append(errs, g.log.Fail(err))...)
+	}
+	for _, sg := range gone {
+		err := errors.Join(sg.Close(), segment.Remove(g.held, g.dir, sg))
+		if err == nil {
+			freed(sg.Size.Load())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, g.held.SyncDir(g.dir))...)
+}

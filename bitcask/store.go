@@ -97,8 +97,8 @@ func (b *background) every(d time.Duration, fn func() bool) {
 	}
 }
 
-// wait sleeps, and reports false if the store closes first.
-func (b *background) wait(d time.Duration) bool {
+// sleep takes a time, and reports false if the store closes first.
+func (b *background) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

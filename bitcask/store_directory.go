@@ -90,7 +90,7 @@ func (g *directoryGuard) watch() {
 			}
 		}
 		err := g.inspect()
-		if errors.Is(err, ErrLockLost) && g.work.wait(removalTakes) {
+		if errors.Is(err, ErrLockLost) && g.work.sleep(removalTakes) {
 			err = g.inspect()
 		}
 		if refusing(err) {
@@ -124,8 +124,9 @@ func (g *directoryGuard) logMove(now vfs.Where) {
 // refusing reports whether an error of inspect is a reason to refuse writes.
 func refusing(err error) bool { return errors.Is(err, ErrDirectoryGone) || errors.Is(err, ErrLockLost) }
 
-// check is called before a step that would be lost in a directory that is gone, or harm
-// another process that has the store. The caller holds neither the log's lock nor the manifest's. Its error is that of a store which refuses writes. An unknown state is no error.
+// check is called before a step that would be lost in a directory that is gone, or harm another process that has the
+// store. The caller holds neither the log's lock nor the manifest's. The error is that of a store which refuses writes; an
+// unknown state is none.
 func (g *directoryGuard) check() error {
 	if err := g.inspect(); refusing(err) {
 		return g.log.Fail(err)
@@ -172,24 +173,4 @@ func (g *directoryGuard) unlinked(sg *segment.Segment) bool {
 // hasName reports whether the name of a segment still leads to its file.
 func (g *directoryGuard) hasName(sg *segment.Segment) (bool, error) {
 	return vfs.HasName(sg.File, filepath.Join(g.dir, sg.Name))
-}
-
-// removeSegments closes and removes segments that are no longer listed. freed gets the length of each that is gone.
-func (g *directoryGuard) removeSegments(gone []*segment.Segment, freed func(bytes int64)) error {
-	var errs []error
-	if err := g.inspect(); refusing(err) {
-		for _, sg := range gone { // another process may have the files
-			errs = append(errs, sg.Close())
-		}
-		return errors.Join(append(errs, g.log.Fail(err))...)
-	}
-	for _, sg := range gone {
-		err := errors.Join(sg.Close(), segment.Remove(g.held, g.dir, sg))
-		if err == nil {
-			freed(sg.Size.Load())
-		}
-		errs = append(errs, err)
-	}
-	errs = append(errs, g.held.SyncDir(g.dir))
-	return errors.Join(errs...)
 }

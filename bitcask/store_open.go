@@ -482,10 +482,10 @@ func (s *opener) startResidency() {
 	if !slices.ContainsFunc(s.segments.Load().All(), func(sg *segment.Segment) bool { return sg.Data != nil }) {
 		return
 	}
-	list := &s.segments
-	s.work.Go(func() {
-		s.work.every(segment.ResidencyEvery, func() (more bool) {
-			for _, sg := range list.Load().All() {
+	store := s.Store // what the opener has besides is not kept for as long
+	store.work.Go(func() {
+		store.work.every(segment.ResidencyEvery, func() (more bool) {
+			for _, sg := range store.segments.Load().All() {
 				sg.Residency.Round.Add(1)
 			}
 			return true

@@ -1,6 +1,10 @@
 package structures
 
-import "github.com/stavedb/stave/keydir"
+import (
+	"slices"
+
+	"github.com/stavedb/stave/keydir"
+)
 
 // Hash is a key that holds a map from field names to values. The names are in
 // memory, the values on disk: what needs names only reads nothing. A field may
@@ -83,6 +87,57 @@ func (h Hash) PutAll(fields []Field) (int, error) {
 	}
 	n, _, err := h.PutWith(fields, FieldDeadline{Change: ClearDeadlines}, 0, 0)
 	return n, err
+}
+
+// PutWith sets fields in their order, with their deadlines, if c holds for all of
+// them. It returns how many of them are new; ok says whether c held. O(log n) a
+// field.
+func (h Hash) PutWith(list []Field, o FieldDeadline, now int64, c Condition) (n int, ok bool, err error) {
+	if err := c.checkExistence(); err != nil {
+		return 0, false, err
+	}
+	if err := checkFieldDeadline(o.MS); err != nil {
+		return 0, false, err
+	}
+	for i := range list {
+		if err := checkElem(list[i].Name, list[i].Value); err != nil {
+			return 0, false, err
+		}
+	}
+	v, err := h.open()
+	if err != nil || len(list) == 0 || !v.allow(c, list) {
+		return 0, len(list) == 0, err
+	}
+	if err := v.ensure(); err != nil {
+		return 0, false, err
+	}
+	var done expiryCount
+	for i := range list {
+		isNew, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines)
+		if err != nil {
+			return 0, false, err
+		}
+		if isNew {
+			n++
+		}
+		if o.Change == SetDeadlines {
+			r, err := v.expireIf(list[i].Name, o.MS, now, 0)
+			if err != nil {
+				return 0, false, err
+			}
+			done.count(r)
+		}
+	}
+	h.Txn.Notify(EventHSet, h.Key)
+	return n, true, v.notifyExpiry(done)
+}
+
+// allow says whether a condition holds for all fields.
+func (v *hashView) allow(c Condition, list []Field) bool {
+	return c == 0 || !slices.ContainsFunc(list, func(f Field) bool {
+		_, exists := v.get(f.Name)
+		return !c.Holds(exists)
+	})
 }
 
 // Delete deletes fields and returns how many of them existed. O(log n) a field.

@@ -2,7 +2,6 @@ package structures
 
 import (
 	"math"
-	"slices"
 
 	"github.com/stavedb/stave/internal/ordered"
 )
@@ -242,55 +241,4 @@ func (h Hash) GetAndExpire(o FieldDeadline, now int64, fields []string, visit fu
 		h.Txn.Notify(EventHPersist, h.Key)
 	}
 	return v.notifyExpiry(done)
-}
-
-// PutWith sets fields in their order, with their deadlines, if c holds for all of
-// them. It returns how many of them are new; ok says whether c held. O(log n) a
-// field.
-func (h Hash) PutWith(list []Field, o FieldDeadline, now int64, c Condition) (n int, ok bool, err error) {
-	if err := c.checkExistence(); err != nil {
-		return 0, false, err
-	}
-	if err := checkFieldDeadline(o.MS); err != nil {
-		return 0, false, err
-	}
-	for i := range list {
-		if err := checkElem(list[i].Name, list[i].Value); err != nil {
-			return 0, false, err
-		}
-	}
-	v, err := h.open()
-	if err != nil || len(list) == 0 || !v.allow(c, list) {
-		return 0, len(list) == 0, err
-	}
-	if err := v.ensure(); err != nil {
-		return 0, false, err
-	}
-	var done expiryCount
-	for i := range list {
-		isNew, err := v.put(list[i].Name, list[i].Value, o.Change != ClearDeadlines)
-		if err != nil {
-			return 0, false, err
-		}
-		if isNew {
-			n++
-		}
-		if o.Change == SetDeadlines {
-			r, err := v.expireIf(list[i].Name, o.MS, now, 0)
-			if err != nil {
-				return 0, false, err
-			}
-			done.count(r)
-		}
-	}
-	h.Txn.Notify(EventHSet, h.Key)
-	return n, true, v.notifyExpiry(done)
-}
-
-// allow says whether a condition holds for all fields.
-func (v *hashView) allow(c Condition, list []Field) bool {
-	return c == 0 || !slices.ContainsFunc(list, func(f Field) bool {
-		_, exists := v.get(f.Name)
-		return !c.Holds(exists)
-	})
 }

@@ -1,6 +1,10 @@
 package structures
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/stavedb/stave/structures/internal/sketch"
+)
 
 // HyperLogLog is a string seen as a sketch that estimates how many different
 // elements were added to it, within 0.81 % (one standard deviation), in 12 KiB at
@@ -13,7 +17,7 @@ type HyperLogLog struct {
 }
 
 // read returns a copy of the sketch; ok says whether the key exists.
-func (l HyperLogLog) read() (s sketch, ok bool, err error) {
+func (l HyperLogLog) read() (s sketch.Sketch, ok bool, err error) {
 	value, ok, err := String(l).Get(nil)
 	if err != nil || !ok {
 		return nil, false, err
@@ -22,7 +26,7 @@ func (l HyperLogLog) read() (s sketch, ok bool, err error) {
 }
 
 // open finds the sketch and reads its header.
-func (l HyperLogLog) open(header []byte) (c stringValue, length int, head sketch, err error) {
+func (l HyperLogLog) open(header []byte) (c stringValue, length int, head sketch.Sketch, err error) {
 	s := String(l)
 	if c, err = s.find(); err != nil || !c.exists {
 		return c, 0, nil, err
@@ -30,56 +34,71 @@ func (l HyperLogLog) open(header []byte) (c stringValue, length int, head sketch
 	if length, err = s.len(&c); err != nil {
 		return c, length, nil, err
 	}
-	if head, err = s.appendTo(header, &c, 0, min(sketchHeader, length)); err != nil {
+	if head, err = s.appendTo(header, &c, 0, min(sketch.HeaderSize, length)); err != nil {
 		return c, length, nil, err
 	}
 	return c, length, head, checkSketch(head, length)
 }
 
+func checkSketch(b []byte, length int) error {
+	if !sketch.IsSketch(b, length) {
+		return ErrNotSketch
+	}
+	return nil
+}
+
+// damaged is an error of package sketch as clients get it.
+func damaged(err error) error {
+	if err == sketch.ErrDamaged {
+		return ErrSketchDamaged
+	}
+	return err
+}
+
 // Add adds elements, and says whether that changed the sketch; a key that does
 // not exist is made, also for no element. The deadline stays. O(1) an element.
 func (l HyperLogLog) Add(elements [][]byte) (bool, error) {
-	c, _, head, err := l.open(make([]byte, 0, sketchHeader))
+	c, _, head, err := l.open(make([]byte, 0, sketch.HeaderSize))
 	if err != nil {
 		return false, err
 	}
-	if c.cut() && head.isDense() {
+	if c.cut() && head.IsDense() {
 		return l.addDense(&c, head, elements)
 	}
 	scratch := editBuffers.Get().(*[]byte)
 	defer editBuffers.Put(scratch)
-	changed, s := !c.exists, sketch(nil)
+	changed, s := !c.exists, sketch.Sketch(nil)
 	if changed {
-		s = newSketch()
+		s = sketch.New()
 	} else if s, err = String(l).whole((*scratch)[:0], &c); err != nil {
 		return false, err
 	} else {
 		*scratch = s
 	}
 	for _, element := range elements {
-		index, value := registerOf(element)
+		index, value := sketch.Of(element)
 		var raised bool
-		if s, raised, err = s.raise(index, value); err != nil {
-			return false, err
+		if s, raised, err = s.Raise(index, value); err != nil {
+			return false, damaged(err)
 		}
 		changed = changed || raised
 	}
 	if !changed {
 		return false, nil
 	}
-	s.invalidate()
+	s.Invalidate()
 	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, String(l).putEdited(s))
 }
 
 // addDense is Add to a dense sketch in chunks: it reads and writes those that it needs. head is its
 // header.
-func (l HyperLogLog) addDense(c *stringValue, head sketch, elements [][]byte) (bool, error) {
+func (l HyperLogLog) addDense(c *stringValue, head sketch.Sketch, elements [][]byte) (bool, error) {
 	p := chunkCache{s: String(l), c: c}
 	room := make([]byte, 0, 2)
 	for _, element := range elements {
-		index, value := registerOf(element)
-		at, shift := registerAt(index)
-		end := min(at+2, denseSize)
+		index, value := sketch.Of(element)
+		at, shift := sketch.Offset(index)
+		end := min(at+2, sketch.DenseSize)
 		var pair []byte
 		var err error
 		if p.held != nil {
@@ -87,10 +106,10 @@ func (l HyperLogLog) addDense(c *stringValue, head sketch, elements [][]byte) (b
 		} else if pair, err = p.s.appendTo(room, c, at, end); err != nil {
 			return false, err
 		}
-		if sixBits(pair, shift) >= value {
+		if sketch.Register(pair, shift) >= value {
 			continue
 		}
-		setSixBits(pair, shift, value)
+		sketch.SetRegister(pair, shift, value)
 		if p.held == nil {
 			p.held = map[int]*cachedChunk{}
 		}
@@ -99,8 +118,8 @@ func (l HyperLogLog) addDense(c *stringValue, head sketch, elements [][]byte) (b
 	if p.held == nil {
 		return false, nil
 	}
-	if last := head[staleAt]; last&stale == 0 {
-		p.store(staleAt, []byte{last | stale})
+	if last := head[sketch.StaleAt]; last&sketch.Stale == 0 {
+		p.store(sketch.StaleAt, []byte{last | sketch.Stale})
 	}
 	return true, notifyUnless(l.Txn, EventPFAdd, l.Key, p.flush())
 }
@@ -118,21 +137,21 @@ func CountHyperLogLogs(t Txn, keys []string, save bool) (n uint64, kept bool, er
 	if err != nil {
 		return 0, true, err
 	}
-	var h histogram
+	var h sketch.Histogram
 	for _, value := range largest {
 		h[value]++
 	}
-	return h.estimate(), true, nil
+	return h.Estimate(), true, nil
 }
 
 // count is CountHyperLogLogs of one key.
 func (l HyperLogLog) count(save bool) (n uint64, kept bool, err error) {
 	s := String(l)
-	c, length, head, err := l.open(make([]byte, 0, sketchHeader))
+	c, length, head, err := l.open(make([]byte, 0, sketch.HeaderSize))
 	if err != nil || !c.exists {
 		return 0, true, err
 	}
-	if n, ok := head.cached(); ok {
+	if n, ok := head.Count(); ok {
 		return n, true, nil
 	}
 	scratch := editBuffers.Get().(*[]byte)
@@ -142,21 +161,21 @@ func (l HyperLogLog) count(save bool) (n uint64, kept bool, err error) {
 		return 0, false, err
 	}
 	*scratch = whole
-	h, err := sketch(whole).histogram()
+	h, err := sketch.Sketch(whole).Histogram()
 	if err != nil {
-		return 0, true, err
+		return 0, true, damaged(err)
 	}
-	n = h.estimate()
+	n = h.Estimate()
 	if save {
-		err = s.edit(&c, length, cachedAt, binary.LittleEndian.AppendUint64(nil, n))
+		err = s.edit(&c, length, sketch.CountAt, binary.LittleEndian.AppendUint64(nil, n))
 	}
 	return n, save, err
 }
 
 // mergeSketches returns the union of the sketches at the keys, and whether one of
 // them is dense.
-func mergeSketches(t Txn, keys []string) (largest *[registers]uint8, dense bool, err error) {
-	largest = new([registers]uint8)
+func mergeSketches(t Txn, keys []string) (largest *[sketch.Registers]uint8, dense bool, err error) {
+	largest = new([sketch.Registers]uint8)
 	for _, key := range keys {
 		s, ok, err := HyperLogLog{Txn: t, Key: key}.read()
 		if err != nil {
@@ -165,9 +184,9 @@ func mergeSketches(t Txn, keys []string) (largest *[registers]uint8, dense bool,
 		if !ok {
 			continue
 		}
-		dense = dense || s.isDense()
-		if err := s.maxInto(largest); err != nil {
-			return nil, false, err
+		dense = dense || s.IsDense()
+		if err := s.MaxInto(largest); err != nil {
+			return nil, false, damaged(err)
 		}
 	}
 	return largest, dense, nil
@@ -186,21 +205,21 @@ func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
 		return err
 	}
 	if !ok {
-		s = newSketch()
+		s = sketch.New()
 	}
 	if dense {
-		if s, err = s.dense(); err != nil {
-			return err
+		if s, err = s.Dense(); err != nil {
+			return damaged(err)
 		}
 	}
 	for i, value := range largest {
 		if value == 0 {
 			continue
 		}
-		if s, _, err = s.raise(i, int(value)); err != nil {
-			return err
+		if s, _, err = s.Raise(i, int(value)); err != nil {
+			return damaged(err)
 		}
 	}
-	s.invalidate()
+	s.Invalidate()
 	return notifyUnless(t, EventPFAdd, dest, String{Txn: t, Key: dest}.putEdited(s))
 }

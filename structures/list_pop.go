@@ -1,5 +1,7 @@
 package structures
 
+import "github.com/stavedb/stave/keydir"
+
 // Pop removes up to n elements from one end and returns them, the outermost
 // first. It says false if the key does not exist. O(1) an element.
 func (l List) Pop(end End, n int) ([][]byte, bool, error) {
@@ -10,13 +12,8 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 	if err != nil || !f.Valid() {
 		return nil, false, err
 	}
-	n = min(n, f.Len())
-	head, tail := f.Bounds()
-	index, step := head, int64(1)
-	if end == Back {
-		index, step = tail, -1
-	}
-	values := make([][]byte, n)
+	index, step := outermost(f, end)
+	values := make([][]byte, min(n, f.Len()))
 	r := l.reader(f)
 	defer r.release()
 	for i := range values {
@@ -24,19 +21,7 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 			return nil, true, err
 		}
 	}
-	event := end.event(EventLPop, EventRPop)
-	if n == f.Len() {
-		return values, true, dropAll(l.Txn, l.Key, event)
-	}
-	for i := range values {
-		if _, err := l.Txn.DeleteIndex(f, index+int64(i)*step); err != nil {
-			return nil, true, err
-		}
-	}
-	if n > 0 {
-		l.Txn.Notify(event, l.Key)
-	}
-	return values, true, nil
+	return values, true, l.remove(f, end, len(values))
 }
 
 // PopOne is Pop of one element, which it appends to dst. It returns false if the key does not exist. O(1).
@@ -45,22 +30,38 @@ func (l List) PopOne(dst []byte, end End) (_ []byte, ok bool, err error) {
 	if err != nil || !f.Valid() {
 		return dst, false, err
 	}
-	index, tail := f.Bounds()
-	if end == Back {
-		index = tail
-	}
+	index, _ := outermost(f, end)
 	r := l.reader(f)
 	defer r.release()
 	if dst, err = r.append(dst, index); err != nil {
 		return dst, true, err
 	}
+	return dst, true, l.remove(f, end, 1)
+}
+
+// outermost returns the index of the element at an end, and the step to the one next to it.
+func outermost(f keydir.Collection, end End) (index, step int64) {
+	head, tail := f.Bounds()
+	if end == Back {
+		return tail, -1
+	}
+	return head, 1
+}
+
+// remove removes n elements from one end, and the list with its last one.
+func (l List) remove(f keydir.Collection, end End, n int) error {
 	event := end.event(EventLPop, EventRPop)
-	if f.Len() == 1 {
-		return dst, true, dropAll(l.Txn, l.Key, event)
+	if n == f.Len() {
+		return dropAll(l.Txn, l.Key, event)
 	}
-	if _, err := l.Txn.DeleteIndex(f, index); err != nil {
-		return dst, true, err
+	index, step := outermost(f, end)
+	for i := range n {
+		if _, err := l.Txn.DeleteIndex(f, index+int64(i)*step); err != nil {
+			return err
+		}
 	}
-	l.Txn.Notify(event, l.Key)
-	return dst, true, nil
+	if n > 0 {
+		l.Txn.Notify(event, l.Key)
+	}
+	return nil
 }

@@ -67,22 +67,19 @@ func (d *deadBytes) drain() {
 		d.mu.Lock()
 		spaces := d.spaces
 		d.spaces = nil
+		var c keydir.Dropped
 		n := len(d.collections)
+		if n > 0 {
+			c, d.collections[n-1] = d.collections[n-1], c
+			d.collections = d.collections[:n-1]
+		}
+		d.mu.Unlock()
 		if n == 0 && len(spaces) == 0 {
-			d.mu.Unlock()
 			return
 		}
-		if len(spaces) > 0 {
-			d.mu.Unlock()
-			for _, sp := range spaces {
-				d.addSpace(sp)
-			}
-			continue
+		for _, sp := range spaces {
+			d.addSpace(sp)
 		}
-		c := d.collections[n-1]
-		d.collections[n-1] = keydir.Dropped{}
-		d.collections = d.collections[:n-1]
-		d.mu.Unlock()
 		d.countCollection(c)
 	}
 }

@@ -1,13 +1,15 @@
-package structures
+// Package sketch is the representation of a HyperLogLog: Redis's own, byte for byte, and its arithmetic. It knows of no
+// key and no store; package structures reads and writes the string.
+package sketch
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/bits"
 )
 
-// sketch is the representation of a HyperLogLog: Redis's own, byte for byte, so
-// that the string can be carried from one to the other. 16384 registers of six
+// Sketch is the string of a HyperLogLog, which can be carried from Redis to Stave and back. 16384 registers of six
 // bits follow a header of 16 bytes:
 //
 //	"HYLL" | encoding, 1 | unused, 3 | count, 8, little-endian; highest bit: stale
@@ -21,14 +23,15 @@ import (
 //
 // A sketch starts sparse and becomes dense when it outgrows sparseMax, or when a register has a
 // value that no run can hold.
-type sketch []byte
+type Sketch []byte
 
+// Sizes in bytes, and how many registers there are.
 const (
-	sketchHeader  = 16
-	registers     = 1 << registerBits
+	HeaderSize    = 16
+	Registers     = 1 << registerBits
 	registerBits  = 14                // of a hash, which choose the register
 	rankBits      = 64 - registerBits // of a hash, whose zeros are counted
-	denseSize     = sketchHeader + registers*6/8
+	DenseSize     = HeaderSize + Registers*6/8
 	sparseMax     = 3000 // bytes, with the header: hll-sparse-max-bytes
 	encodingDense = 0
 	encodingRuns  = 1
@@ -38,38 +41,39 @@ const (
 	largestVal  = 32
 )
 
-// newSketch is an empty sketch: one run of zeros.
-func newSketch() sketch {
-	s := make(sketch, sketchHeader, sketchHeader+2)
+// ErrDamaged is the error of a sparse sketch whose runs are not all the registers there are.
+var ErrDamaged = errors.New("sketch: damaged")
+
+// New is an empty sketch: one run of zeros.
+func New() Sketch {
+	s := make(Sketch, HeaderSize, HeaderSize+2)
 	copy(s, "HYLL")
 	s[4] = encodingRuns
-	return appendZeros(s, registers)
+	return appendZeros(s, Registers)
 }
 
-// checkSketch reports whether a string of a length is a sketch, as far as its header shows.
-func checkSketch(b []byte, length int) error {
-	if len(b) < sketchHeader || string(b[:4]) != "HYLL" || b[4] > encodingRuns || b[4] == encodingDense && length != denseSize {
-		return ErrNotSketch
-	}
-	return nil
+// IsSketch reports whether a string of a length, of which b is the beginning, is a sketch, as far as its header shows.
+func IsSketch(b []byte, length int) bool {
+	return len(b) >= HeaderSize && string(b[:4]) == "HYLL" && b[4] <= encodingRuns && (b[4] != encodingDense || length == DenseSize)
 }
 
-func (s sketch) isDense() bool { return s[4] == encodingDense }
+// IsDense reports whether the sketch is in the dense encoding.
+func (s Sketch) IsDense() bool { return s[4] == encodingDense }
 
-// cached returns the count that the header holds, unless it is stale.
-func (s sketch) cached() (uint64, bool) {
-	return binary.LittleEndian.Uint64(s[cachedAt:]), s[staleAt]&stale == 0
+// Count returns the count that the header holds, unless it is stale.
+func (s Sketch) Count() (uint64, bool) {
+	return binary.LittleEndian.Uint64(s[CountAt:]), s[StaleAt]&Stale == 0
 }
 
-// stale is the bit of byte staleAt that says that the count is not to be used.
+// Where the header has the count, of 8 bytes. Stale is the bit of byte StaleAt that says that it is not to be used.
 const (
-	cachedAt = 8
-	staleAt  = 15
-	stale    = 0x80
+	CountAt = 8
+	StaleAt = 15
+	Stale   = 0x80
 )
 
-// invalidate marks the count as stale. PFCOUNT computes it again.
-func (s sketch) invalidate() { s[staleAt] |= stale }
+// Invalidate marks the count as stale. PFCOUNT computes it again.
+func (s Sketch) Invalidate() { s[StaleAt] |= Stale }
 
 // A run is one instruction of the sparse encoding.
 type run struct {
@@ -80,7 +84,7 @@ type run struct {
 
 // runAt decodes the run at p. As in Redis the second byte of a run that is cut
 // short counts as 0.
-func (s sketch) runAt(p int) run {
+func (s Sketch) runAt(p int) run {
 	b := s[p]
 	switch {
 	case b&0x80 != 0:
@@ -97,8 +101,8 @@ func (s sketch) runAt(p int) run {
 
 // seek returns the place of the run that has a register, of the run before it (-1 if there is none),
 // and the first register of the run. Most of the time that an element takes goes here.
-func (s sketch) seek(index int) (previous, p, first int) {
-	previous, p = -1, sketchHeader
+func (s Sketch) seek(index int) (previous, p, first int) {
+	previous, p = -1, HeaderSize
 	for p < len(s) {
 		b, size := s[p], 1
 		length := int(b&0x3f) + 1
@@ -131,9 +135,9 @@ func valueRun(value, length int) byte { return 0x80 | byte(value-1)<<2 | byte(le
 
 // eachRun calls fn for the runs of a sparse sketch, until it returns false. It is
 // an error if they are not all the registers there are.
-func (s sketch) eachRun(fn func(first int, r run) bool) error {
+func (s Sketch) eachRun(fn func(first int, r run) bool) error {
 	first := 0
-	for p := sketchHeader; p < len(s); {
+	for p := HeaderSize; p < len(s); {
 		r := s.runAt(p)
 		if !fn(first, r) {
 			break
@@ -141,20 +145,20 @@ func (s sketch) eachRun(fn func(first int, r run) bool) error {
 		first += r.length
 		p += r.size
 	}
-	if first != registers {
-		return ErrSketchDamaged
+	if first != Registers {
+		return ErrDamaged
 	}
 	return nil
 }
 
 // eachValue calls fn for the registers of a sparse sketch that are not 0. As in
 // Redis a run beyond the last register is left out.
-func (s sketch) eachValue(fn func(i, value int)) error {
+func (s Sketch) eachValue(fn func(i, value int)) error {
 	return s.eachRun(func(first int, r run) bool {
 		switch {
 		case r.value == 0:
 			return true
-		case first+r.length > registers:
+		case first+r.length > Registers:
 			return false
 		}
 		for i := range r.length {
@@ -164,18 +168,18 @@ func (s sketch) eachValue(fn func(i, value int)) error {
 	})
 }
 
-// registerAt returns where a register of a dense sketch is: in the byte at a position from a bit on, and
+// Offset returns where a register of a dense sketch is: in the byte at a position from a bit on, and
 // in the byte after it if it does not fit.
-func registerAt(i int) (at, shift int) { return sketchHeader + i*6/8, i * 6 % 8 }
+func Offset(i int) (at, shift int) { return HeaderSize + i*6/8, i * 6 % 8 }
 
 // register reads a register of a dense sketch.
-func (s sketch) register(i int) int {
-	at, shift := registerAt(i)
-	return sixBits(s[at:], shift)
+func (s Sketch) register(i int) int {
+	at, shift := Offset(i)
+	return Register(s[at:], shift)
 }
 
-// sixBits reads the register that begins in the first byte.
-func sixBits(b []byte, shift int) int {
+// Register reads the register that begins in the first byte.
+func Register(b []byte, shift int) int {
 	v := int(b[0]) >> shift
 	if shift > 2 {
 		v |= int(b[1]) << (8 - shift)
@@ -183,8 +187,8 @@ func sixBits(b []byte, shift int) int {
 	return v & 63
 }
 
-// setSixBits writes the register that begins in the first byte.
-func setSixBits(b []byte, shift, value int) {
+// SetRegister writes the register that begins in the first byte.
+func SetRegister(b []byte, shift, value int) {
 	b[0] = b[0]&^(63<<shift) | byte(value<<shift)
 	if shift > 2 {
 		b[1] = b[1]&^(63>>(8-shift)) | byte(value>>(8-shift))
@@ -193,31 +197,31 @@ func setSixBits(b []byte, shift, value int) {
 
 // four reads the four registers of a dense sketch from i on, which is a multiple of four: they take
 // three bytes.
-func (s sketch) four(i int) (a, b, c, d uint8) {
-	p := s[sketchHeader+i/4*3:]
+func (s Sketch) four(i int) (a, b, c, d uint8) {
+	p := s[HeaderSize+i/4*3:]
 	_ = p[2]
 	return p[0] & 63, p[0]>>6 | p[1]<<2&63, p[1]>>4 | p[2]<<4&63, p[2] >> 2
 }
 
-func (s sketch) setRegister(i, value int) {
-	at, shift := registerAt(i)
-	setSixBits(s[at:], shift, value)
+func (s Sketch) setRegister(i, value int) {
+	at, shift := Offset(i)
+	SetRegister(s[at:], shift, value)
 }
 
-// dense returns the sketch in the dense encoding.
-func (s sketch) dense() (sketch, error) {
-	if s.isDense() {
+// Dense returns the sketch in the dense encoding.
+func (s Sketch) Dense() (Sketch, error) {
+	if s.IsDense() {
 		return s, nil
 	}
-	d := make(sketch, denseSize)
-	copy(d, s[:sketchHeader])
+	d := make(Sketch, DenseSize)
+	copy(d, s[:HeaderSize])
 	d[4] = encodingDense
 	return d, s.eachValue(d.setRegister)
 }
 
-// raise makes a register at least a value, and says whether that changed it.
-func (s sketch) raise(index, value int) (sketch, bool, error) {
-	if s.isDense() {
+// Raise makes a register at least a value, and says whether that changed it.
+func (s Sketch) Raise(index, value int) (Sketch, bool, error) {
+	if s.IsDense() {
 		if s.register(index) >= value {
 			return s, false, nil
 		}
@@ -229,7 +233,7 @@ func (s sketch) raise(index, value int) (sketch, bool, error) {
 	}
 	previous, p, first := s.seek(index)
 	if p >= len(s) {
-		return s, false, ErrSketchDamaged
+		return s, false, ErrDamaged
 	}
 	r := s.runAt(p)
 	if r.value >= value {
@@ -258,25 +262,25 @@ func (s sketch) raise(index, value int) (sketch, bool, error) {
 	}
 	s = append(s[:p], append(split, s[end:]...)...)
 	if previous < 0 {
-		previous = sketchHeader
+		previous = HeaderSize
 	}
 	s = s.join(previous)
-	s.invalidate()
+	s.Invalidate()
 	return s, true, nil
 }
 
-// promote is raise for a value or a length beyond the sparse encoding.
-func (s sketch) promote(index, value int) (sketch, bool, error) {
-	d, err := s.dense()
+// promote is Raise for a value or a length beyond the sparse encoding.
+func (s Sketch) promote(index, value int) (Sketch, bool, error) {
+	d, err := s.Dense()
 	if err != nil {
 		return s, false, err
 	}
-	return d.raise(index, value)
+	return d.Raise(index, value)
 }
 
 // join makes one run of neighbours with the same value, where one can hold both.
 // It examines five runs from p on, which are all that a change can have touched.
-func (s sketch) join(p int) sketch {
+func (s Sketch) join(p int) Sketch {
 	for scan := 5; p < len(s) && scan > 0; scan-- {
 		r := s.runAt(p)
 		if r.value > 0 && p+1 < len(s) {
@@ -291,10 +295,10 @@ func (s sketch) join(p int) sketch {
 	return s
 }
 
-// maxInto raises registers to those of the sketch.
-func (s sketch) maxInto(largest *[registers]uint8) error {
-	if s.isDense() {
-		for i := 0; i < registers; i += 4 {
+// MaxInto raises registers to those of the sketch.
+func (s Sketch) MaxInto(largest *[Registers]uint8) error {
+	if s.IsDense() {
+		for i := 0; i < Registers; i += 4 {
 			a, b, c, d := s.four(i)
 			l := largest[i : i+4 : i+4]
 			l[0], l[1], l[2], l[3] = max(l[0], a), max(l[1], b), max(l[2], c), max(l[3], d)
@@ -304,19 +308,20 @@ func (s sketch) maxInto(largest *[registers]uint8) error {
 	return s.eachValue(func(i, value int) { largest[i] = max(largest[i], uint8(value)) })
 }
 
-// histogram says how many registers have each value.
-type histogram [64]int
+// Histogram says how many registers have each value.
+type Histogram [64]int
 
-func (s sketch) histogram() (h histogram, err error) {
-	if !s.isDense() {
+// Histogram counts the registers.
+func (s Sketch) Histogram() (h Histogram, err error) {
+	if !s.IsDense() {
 		err = s.eachRun(func(_ int, r run) bool {
 			h[r.value] += r.length
 			return true
 		})
 		return h, err
 	}
-	var other histogram // neighbours are often equal, and one counter after another is quicker than twice the same
-	for i := 0; i < registers; i += 4 {
+	var other Histogram // neighbours are often equal, and one counter after another is quicker than twice the same
+	for i := 0; i < Registers; i += 4 {
 		a, b, c, d := s.four(i)
 		h[a]++
 		other[b]++
@@ -329,12 +334,12 @@ func (s sketch) histogram() (h histogram, err error) {
 	return h, nil
 }
 
-// estimate is the number of different elements that a histogram stands for, by Otmar Ertl's "New
+// Estimate is the number of different elements that a histogram stands for, by Otmar Ertl's "New
 // cardinality estimation algorithms for HyperLogLog sketches"
 // (arXiv:1702.01284). The conversions keep a compiler from fusing operations,
 // which would round differently from Redis.
-func (h *histogram) estimate() uint64 {
-	const m = float64(registers)
+func (h *Histogram) Estimate() uint64 {
+	const m = float64(Registers)
 	z := m * tau((m-float64(h[rankBits+1]))/m)
 	for j := rankBits; j >= 1; j-- {
 		z += float64(h[j])
@@ -375,12 +380,12 @@ func tau(x float64) float64 {
 	}
 }
 
-// registerOf hashes an element: the register it falls into, and the value it has
+// Of hashes an element: the register it falls into, and the value it has
 // there, which is the length of the run of zeros in the rest of the hash and one.
-func registerOf(element []byte) (index, value int) {
+func Of(element []byte) (index, value int) {
 	h := murmur64(element)
 	rest := h>>registerBits | 1<<rankBits // at most rankBits zeros
-	return int(h & (registers - 1)), bits.TrailingZeros64(rest) + 1
+	return int(h & (Registers - 1)), bits.TrailingZeros64(rest) + 1
 }
 
 // murmur64 is MurmurHash64A with Redis's seed.
