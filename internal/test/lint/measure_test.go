@@ -86,6 +86,20 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// TestPackagesAreSmall: a package of the product is small enough to be known whole, and server and cli tell enough of what
+// their code relies on.
+func TestPackagesAreSmall(t *testing.T) {
+	const mostLines, leastComment = 8500, 14.5
+	for dir, p := range measure(t, moduleRoot(t)) {
+		if isProduct(dir) && p.lines > mostLines {
+			t.Errorf("%s has %d lines, more than %d", dir, p.lines, mostLines)
+		}
+		if share := share(p.comment, p.lines); (dir == "server" || dir == "cli") && share < leastComment {
+			t.Errorf("%s: %.1f %% of the lines are comments, fewer than %.1f", dir, share, leastComment)
+		}
+	}
+}
+
 // forTests are the directories that only tests use; the last four stand for internal/test in checkouts before it.
 var forTests = []string{"internal/test", "internal/crash", "internal/leak", "internal/lint", "internal/seeded"}
 
