@@ -103,7 +103,7 @@ func helloCommand(s *Session, c *command.Call) error {
 			return err
 		}
 	}
-	if !s.who.authenticated && s.who.mustAuthenticate() {
+	if !s.who.authenticated && !s.who.becomeDefault() {
 		return errHelloNoAuth
 	}
 	if h.name != nil {

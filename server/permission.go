@@ -47,7 +47,7 @@ func (i *identity) isRestricted() bool { return !i.authenticated || i.user.IsLim
 // about its arguments, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked
 // by the rules of the default user.
 func (i *identity) permit(cmd *command.Command, args [][]byte) error {
-	if !i.authenticated && i.mustAuthenticate() && cmd.Flags&command.NoAuth == 0 {
+	if !i.authenticated && !i.becomeDefault() && cmd.Flags&command.NoAuth == 0 {
 		return errNoAuth
 	}
 	if d := i.user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
@@ -149,14 +149,14 @@ func (i *identity) startUnknown(handshake bool) {
 	}
 }
 
-// mustAuthenticate says whether the session is still to authenticate. Once the default user needs no password, it need
-// not.
-func (i *identity) mustAuthenticate() bool {
+// becomeDefault makes a session that has not authenticated that of the default user, if that needs no password by now,
+// and reports whether it does not.
+func (i *identity) becomeDefault() bool {
 	if i.server.users.Default().Rules().NeedsPassword() {
-		return true
+		return false
 	}
 	i.setUser(i.server.users.Default(), true)
-	return false
+	return true
 }
 
 // login is what came of a name and a password.
@@ -207,9 +207,9 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inline: 1 << 10, NoInline: true}
 
 const (
-	outputBeforeAuth  = 4 << 10 // bytes of replies; then the connection is closed
-	defaultTimeToAuth = 10 * time.Second
-	slotsBeforeAuth   = 10 // one of so many connections may be one that has not authenticated
+	maxOutputBeforeAuth = 4 << 10 // bytes of replies; then the connection is closed
+	defaultTimeToAuth   = 10 * time.Second
+	slotsBeforeAuth     = 10 // one of so many connections may be one that has not authenticated
 )
 
 // fullLimits are the parser's limits for a client that has authenticated.
@@ -219,7 +219,7 @@ func (v *Server) fullLimits() resp.Limits { return resp.Limits{Bulk: v.options.M
 // is how long the output was after a request, less how long it was before.
 func (i *identity) takesTooMuch(bytes int) bool {
 	i.outputBeforeAuth += max(0, bytes)
-	return i.outputBeforeAuth > outputBeforeAuth
+	return i.outputBeforeAuth > maxOutputBeforeAuth
 }
 
 // takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take

@@ -79,8 +79,8 @@ func withInt(i int, run func(c *Call, n int64) error) func(*Call) error {
 	}
 }
 
-// parsePositive returns argument i as a count that may not be negative.
-func (a Args) parsePositive(i int) (int, error) {
+// parseCount returns argument i as a count that may not be negative.
+func (a Args) parseCount(i int) (int, error) {
 	n, ok := number.ParseInt(a[i])
 	if !ok || n < 0 || n > math.MaxInt {
 		return 0, errNotPositive
@@ -238,10 +238,10 @@ type scanOptions struct {
 	emptyPattern bool // MATCH "": package db takes that for no pattern, but it matches the empty name
 }
 
-// scanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and
+// parseScanOptions parses what follows the cursor of SCAN, HSCAN, SSCAN and ZSCAN: MATCH and COUNT, and
 // with other() whatever a command knows besides. other returns how many arguments it took, 0 for
 // none of its own.
-func (a Args) scanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
+func (a Args) parseScanOptions(i int, other func(i int) (taken int, err error)) (o scanOptions, err error) {
 	for i < len(a) {
 		more := len(a) - i - 1
 		switch {
@@ -347,6 +347,6 @@ func (c *Call) scanCursor(want db.Type, other func(i int) (int, error)) (cursor 
 	case held != want:
 		return 0, o, false, structures.ErrWrongType
 	}
-	o, err = c.Args.scanOptions(3, other)
+	o, err = c.Args.parseScanOptions(3, other)
 	return cursor, o, false, err
 }

@@ -81,7 +81,7 @@ func scanCommand(c *Call) error {
 		return err
 	}
 	var o db.KeyScanOptions
-	element, err := c.Args.scanOptions(2, func(i int) (int, error) {
+	element, err := c.Args.parseScanOptions(2, func(i int) (int, error) {
 		if !c.Args.Is(i, "type") || i+1 == len(c.Args) {
 			return 0, nil
 		}

@@ -58,7 +58,7 @@ func pop(c *Call, single func(db.List) ([]byte, error), several func(db.List, in
 	default:
 		return ArityError(c.Command.Name)
 	}
-	count, err := c.Args.parsePositive(2)
+	count, err := c.Args.parseCount(2)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func spopCommand(c *Call) error {
 	default:
 		return ErrSyntax
 	}
-	count, err := c.Args.parsePositive(2)
+	count, err := c.Args.parseCount(2)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	count := 1
 	if len(c.Args) == 3 {
 		var err error
-		if count, err = c.Args.parsePositive(2); err != nil {
+		if count, err = c.Args.parseCount(2); err != nil {
 			return err
 		}
 	}
