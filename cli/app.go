@@ -37,7 +37,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // exitStatus prints an error, and returns the status that it stands for. Of an interrupt the command has told what
-// there is to say, but what went wrong besides, such as closing a store that was written to, is told here. An error
+// there is to say, but what went wrong besides, such as closing a store that was written to, is reported here. An error
 // without an exitError can only come from the parser of the command line, so its status is that of wrong usage:
 // whatever a command returns must have gone through failed or usagef.
 func exitStatus(t *terminal.Streams, app *cli.App, err error) int {

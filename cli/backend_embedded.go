@@ -103,7 +103,7 @@ func sessionOptions(dir string) *server.Options {
 
 // Do runs one command in the session. Its replies come as the bytes that a client would get, and
 // are decoded again: that is the price of one path for both backends, and nothing besides what the
-// store does. An interrupt undoes nothing that a command has done; it only ends a wait.
+// store does. An interrupt undoes nothing that a command has done.
 func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -118,8 +118,8 @@ func (e *embedded) Do(ctx context.Context, args [][]byte, reply func(resp.Reply)
 
 // try runs a command in the store in memory. If it is refused there, that is all; otherwise the store is made, for the
 // command to be run in it. One that may wait is not tried. A command that has an error for a reply and has written all
-// the same, as a script that fails after its first write, counts as not refused. Replies of the first run are passed on
-// only if there is no second one, whose replies are those of the real store.
+// the same, as a script that fails after its first write, counts as not refused. Replies of the run in memory are passed
+// on only if there is no other run.
 func (e *embedded) try(ctx context.Context, args [][]byte, reply func(resp.Reply)) (refused bool, err error) {
 	if c, ok := lookupCommand(string(args[0])); !ok || c.Flags&command.Blocking == 0 && !listens(args) {
 		var replies []resp.Reply

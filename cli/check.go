@@ -110,7 +110,7 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 }
 
 // bytesOfCheck is how much a check reads, in bytes, for the bar: every segment once, and once more what is live, record
-// by record. Hints, the INDEX and deadlines are not counted; they are small beside these.
+// by record. Hints, the INDEX and deadlines are not counted; they are small compared with these.
 func bytesOfCheck(store *db.Store) int64 {
 	st := store.Stats()
 	return st.Bytes + st.LiveBytes

@@ -31,7 +31,7 @@
 //	store       openExisting, or openOrMake for those that may make one;
 //	            closed by a deferred closeInto, whose error counts
 //	work        one call of a package below, with a progress bar around it
-//	interrupt   asked for before any other error, which most often comes of it
+//	interrupt   looked at before any other error, which is most often caused by it
 //	result      report, or a picture; then the status
 //
 // Commands that send commands to a store (shell, exec, cli, top) have a session

@@ -67,8 +67,8 @@ type dumpLine struct {
 	Text     string  `json:"text,omitempty"`
 }
 
-// runDump prints a file. Lines that are no longer wanted end it, as with head. Which kind of file it is is known by its
-// header, but for the TTL file, which is known by its name.
+// runDump prints a file. Lines that are no longer wanted end it, as with head. The header says which kind of file it is,
+// but for the TTL file, which is known by its name.
 func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 	ctx, stop := t.Interruptible()
 	defer stop()
@@ -83,7 +83,6 @@ func runDump(t *terminal.Streams, file string, values int, asJSON bool) error {
 		_, err := fmt.Fprintln(out, dumpText(i, values))
 		return err
 	}
-	// The TTL file is package ttl's, which bitcask/dump must not import.
 	walk := dump.File
 	if filepath.Base(file) == ttl.FileName {
 		walk = dumpTTL
@@ -145,7 +144,6 @@ func dumpText(i dump.Item, values int) string {
 // dumpJSON is the object of an item. JSON has no bytes: what is not UTF-8 is written as the shell quotes it, and cannot
 // be told from a text that looks so. A value may be cut within a character, and is then quoted too.
 func dumpJSON(i dump.Item, values int) dumpLine {
-	// Bytes are written as they are if JSON can have them, and quoted otherwise.
 	text := func(b []byte) *string {
 		if b == nil {
 			return nil
@@ -183,7 +181,6 @@ func dumpTTL(ctx context.Context, file string, show func(dump.Item) error) error
 	if n < len(head) {
 		return show(dump.Item{What: dump.Damage, Bytes: int64(n), Text: fmt.Sprintf("too short for a header: %v", err)})
 	}
-	// The store's id is taken from the file itself, so that the file cannot be foreign here.
 	mark, entries, err := ttl.Read(vfs.OS(), filepath.Dir(file), [16]byte(head[12:]))
 	if corrupt, ok := errors.AsType[*ttl.CorruptError](err); ok {
 		return show(dump.Item{What: dump.Damage, Offset: corrupt.Offset, Bytes: info.Size() - corrupt.Offset, Text: corrupt.Reason})

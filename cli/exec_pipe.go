@@ -43,7 +43,6 @@ func (s *session) runPipe(ctx context.Context, in io.Reader, keepGoing bool) err
 		n, readErr := input.Read(buf)
 		read += int64(n)
 		parser.Feed(buf[:n])
-		// A last line that lacks its end is one all the same.
 		if ended = readErr != nil; ended && parser.Partial() {
 			parser.Feed([]byte("\n")) // which the last line may lack
 			read++
@@ -97,7 +96,7 @@ func (p *pipeRun) take(ctx context.Context, parser *resp.Parser, read int64) err
 				p.batch, p.at = append(p.batch, slices.Clone(args)), append(p.at, at)
 			}
 		}
-		// What came before a bad command runs first, so that errors are told in the order of the input.
+		// What came before a bad command runs first, so that errors are reported in the order of the input.
 		if err := p.run(ctx); err != nil {
 			return err
 		}

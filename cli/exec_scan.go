@@ -92,9 +92,7 @@ type keysReport struct {
 // maxLargest is how many keys --keystats lists. The list is sorted at each insertion, so it had better stay short.
 const maxLargest = 10
 
-// runBigkeys looks at all keys, and prints a row for each type. A table is the form also where replies would be printed
-// as a terminal or a program wants them: other forms are taken as they were asked for. The bar's total is DBSIZE, which
-// a pattern does not reach.
+// runBigkeys looks at all keys, and prints a row for each type. The bar's total is DBSIZE, which a pattern does not reach.
 func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	// --keystats is the other two in one, and a list of keys.
 	stats := c.Bool("keystats")
@@ -114,7 +112,7 @@ func runBigkeys(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// Rows of figures are read as a table, whatever form replies have by default.
+	// Rows of figures are read as a table, unless a form such as JSON was asked for.
 	if s.printer.Format == terminal.Typed || s.printer.Format == terminal.Raw {
 		s.printer.Format = terminal.Table
 	}

@@ -44,7 +44,7 @@ func exportCommand(t *terminal.Streams) *cli.Command {
 }
 
 // checkExportFlags takes the directory, and refuses options that contradict each other. Those are errors before the
-// store is opened, since an option that is ignored would be a surprise found in the file.
+// store is opened: an option that was ignored would be noticed in the file only.
 func checkExportFlags(t *terminal.Streams, c *cli.Context) error {
 	if err := takeDir(c, c.NArg()); err != nil {
 		return err

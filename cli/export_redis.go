@@ -14,7 +14,7 @@ import (
 )
 
 // A key goes over as RESTORE REPLACE has it, with its deadline, in pipelines; what the Redis has besides stays. So an
-// export that was broken off can be repeated, and one that is repeated after the store has changed leaves keys there
+// export that was interrupted can be repeated, and one that is repeated after the store has changed leaves keys there
 // that the store no longer has. Package transfer does it.
 
 // runRedisExport brings keys to a running Redis: those of the namespaces, or all if there are none. Each goes to the

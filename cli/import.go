@@ -161,7 +161,7 @@ func importOptions(t *terminal.Streams, c *cli.Context, size int64) (fileimport.
 
 // An input is a file that is open to be imported. Its reader ends with closing, or with the context: also if the import
 // ends early. The goroutine of a reader that waits for a terminal stays until the process ends, for such a read cannot
-// be broken off.
+// be interrupted.
 type input struct {
 	*fileimport.Source
 	size    int64 // in bytes; 0: unknown

@@ -157,7 +157,7 @@ func runMerge(t *terminal.Streams, dir string, all, asJSON, quiet bool) (err err
 	bar := t.Progress(quiet || asJSON, "merge", before.Reads)
 	result, err := store.Merge(ctx, merge.RunOptions{All: all, Unlimited: true, Progress: func(read, _ int64) { bar.Update(read, read, -1) }})
 	bar.Clear()
-	// A merge that is broken off leaves a whole store: segments are exchanged one edit of the manifest at a time.
+	// A merge that is interrupted leaves a whole store: segments are exchanged one edit of the manifest at a time.
 	if ctx.Err() != nil {
 		t.Complain(errors.New("interrupted; what has been merged by then stays so"))
 		return errors.Join(ctx.Err(), notCanceled(err))

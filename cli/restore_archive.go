@@ -25,8 +25,8 @@ import (
 // the error can say by which, with the command line.
 var compressions = []struct{ magic, program string }{{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ", "xz"}}
 
-// archive restores the archive in a file, or on the standard input. Each step leaves the directory with the partial
-// name behind if the process is killed, and only then: any error removes it. The order is that of trust: extract and
+// archive restores the archive in a file, or on the standard input. The directory with the partial name is left over if
+// the process is killed at any step, and only then: any error removes it. The order is that of trust: extract and
 // sync the files, check them as a store, sync their names, rename.
 func (r *restore) archive(ctx context.Context) (err error) {
 	in := r.t.In

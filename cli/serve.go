@@ -22,7 +22,7 @@ import (
 
 // The server's process: its options, its one line on the standard output once clients can connect
 // (which a supervisor or a test waits for), and its end. Package server does the rest. The files
-// serve_* have what surrounds it: settings and the log, sockets, what is told to systemd, memory that
+// serve_* have what surrounds it: settings and the log, sockets, notifying systemd, memory that
 // is given back.
 
 // serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of
@@ -70,7 +70,7 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // The end by a signal is success, whatever error the closed socket gives.
 //
 // The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got
-// wrong is told before anything is opened, and a client never gets a connection that no store is behind. The log is
+// wrong is reported before anything is opened, and no client is connected before there is a store. The log is
 // closed after the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)

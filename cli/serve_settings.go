@@ -171,7 +171,7 @@ func listen(ctx context.Context, addr, perm string) (ln net.Listener, err error)
 	if !strings.HasPrefix(addr, "/") {
 		return config.Listen(ctx, "tcp", addr)
 	}
-	// A server that listens answers, so a file that nobody answers at is a remainder.
+	// A server that listens accepts a connection, so a file at which nobody does is a leftover.
 	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
 		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
 	}

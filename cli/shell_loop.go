@@ -156,7 +156,7 @@ func (s *session) runOnce(ctx context.Context, args [][]byte) bool {
 		}
 		return true
 	}
-	// An error of Do, and not a reply, means that the connection is gone, or that the wait was broken off.
+	// An error of Do, and not a reply, means that the connection is gone, or that the wait was interrupted.
 	s.lostState()
 	switch {
 	case errors.Is(err, context.Canceled) && listens(args):

@@ -49,7 +49,7 @@ func afterPrefix[W string | []byte](words []W) []W {
 
 // watchCommand is :watch [SECONDS] COMMAND. What removes everything, or never ends, is not watched, and nothing is
 // within MULTI, where the replies would say QUEUED. An error reply is a picture like any other and does not end it. A
-// lost connection does, and so does a command that ends the session. What does not fit the screen is cut off, so that
+// lost connection does, and so does a command that ends the session. What does not fit the screen is left out, so that
 // the picture stays in its place.
 func (s *session) watchCommand(ctx context.Context, words [][]byte) {
 	args, every := afterPrefix(words), watchEvery

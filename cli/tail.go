@@ -159,8 +159,8 @@ func tailError(ctx context.Context, t *terminal.Streams, dir string, o tailOptio
 	return failed(exitCommand, fmt.Errorf("tail %s: %w", dir, err))
 }
 
-// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, what it returns as line is
-// to be thrown away, but for its memory.
+// appendCommit appends the line of a commit, if any of its changes is to be shown. If not, the line is of no use but for
+// its memory.
 func appendCommit(dst []byte, c *feed.Commit, o tailOptions) (line []byte, shown bool) {
 	dst = strconv.AppendUint(append(dst, `{"sequence":`...), c.Last, 10)
 	dst = append(dst, `,"changes":[`...)

@@ -73,8 +73,8 @@ func clusterNode(c *command.Call) cluster.Node {
 	return n
 }
 
-// refusesCall is refusesInCluster for a call of a script. For keys of several slots in one command Redis's text is that
-// of a key on another node, and so is this one.
+// refusesCall is refusesInCluster for a call of a script. A command with keys of several slots gets the text for a key on
+// another node, as in Redis.
 func (v *Server) refusesCall(cmd *command.Command, args [][]byte) string {
 	if !v.options.Cluster {
 		return ""

@@ -77,8 +77,8 @@ func clientInfo(s *Session, c *command.Call) error {
 }
 
 // clientList is CLIENT LIST. As in Redis a selection by TYPE and one by ID exclude each other, and an id
-// that no client has is skipped. Each line is of one moment, the list is not: sessions go on meanwhile.
-// It formats a line for each client, with no lock held.
+// that no client has is skipped. Sessions go on meanwhile, so neither the list nor a line is of one moment.
+// Lines are formatted with no lock held.
 func clientList(s *Session, c *command.Call) error {
 	var wanted map[int64]bool
 	kind := ""
@@ -119,7 +119,7 @@ func clientList(s *Session, c *command.Call) error {
 var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 
 // clientFilter says which connections CLIENT KILL means. What was not given excludes nobody: a nil address, a number
-// whose flag is not set, an empty user or type. The last two cannot be given: they are refused as unknown.
+// whose flag is not set, an empty user or type. A client cannot give an empty user or type: both are refused as unknown.
 type clientFilter struct {
 	id               int64
 	clientType       string
@@ -152,8 +152,8 @@ func (f *clientFilter) parse(c *command.Call) error {
 }
 
 // option reads one word of CLIENT KILL and its value. A word that comes twice holds as it came last. A user that does
-// not exist is an error and not a filter that matches nobody, as in Redis; MAXAGE is of 7.4. An age that seconds cannot
-// hold as a duration is cut to 272 years, which matches nobody just as well.
+// not exist is an error and not a filter that matches nobody, as in Redis; MAXAGE is of 7.4. An age that is
+// too long for a time.Duration is cut to 272 years, which matches nobody either.
 func (f *clientFilter) option(c *command.Call, i int) error {
 	value := c.Key(i + 1)
 	switch {

@@ -15,8 +15,8 @@ import (
 // server.
 //
 // A CONFIG SET of several settings is all or nothing. What can be refused is checked first; then comes what may fail when
-// it is applied, and can be put back (the addresses, and changers); what cannot fail (setters) comes last. Of two that
-// run at a time each setting has the value of one, but not all need have those of the same.
+// it is applied, and can be put back (the addresses, and changers); what cannot fail (setters) comes last. When two run at
+// the same time, each setting ends with the value of one of them, and not all need end with those of the same one.
 
 var configCommand = &command.Command{
 	Name: "config", Arity: -2, Group: command.GroupServer,

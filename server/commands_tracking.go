@@ -22,8 +22,8 @@ const (
 
 // clientTracking is CLIENT TRACKING. Options of a request with OFF are checked and otherwise ignored, as in Redis. A
 // session that tracks already may say ON again, to add prefixes or change where messages go; a change between the default
-// mode and BCAST, or between OPTIN and OPTOUT, is refused (Mode.Follow). s.tracked.reads is false for BCAST: there the prefixes
-// decide, and no read is noted.
+// mode and BCAST, or between OPTIN and OPTOUT, is refused (Mode.Follow). s.tracked.reads is false for BCAST: there the
+// prefixes decide, and no read is noted.
 func clientTracking(s *Session, c *command.Call) error {
 	mode, err := tracking.Parse(c, func(id int64) bool { return s.server.session(id) != nil })
 	switch {

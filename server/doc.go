@@ -18,16 +18,17 @@
 // own what needs no session: settings (the table, CONFIG's values), pubsub (who has subscribed, mailboxes), tracking
 // (client-side caching), scripts (those that are known, libraries of functions), slowlog, latency, stats (counters,
 // INFO, /metrics), web (the HTTP endpoint), socket (addresses, what the system knows of connections), listeners (the
-// sockets that are open, and moving them), certificates (files of TLS), arena (what MULTI has queued), garbage (what long replies leave), dashboard (the page of --http), introspect
-// (COMMAND), cluster, debug, digest, redact. The other files are mechanism, each named after the thing it holds: batch,
-// multi, blocking, notify, client, config, monitor. What a session knows of its client stands in types of its own,
-// identity (permission.go), presence (interrupt.go), client and trackedReads; so do unsentMessages and sessionStats.
+// sockets that are open, and moving them), certificates (files of TLS), arena (what MULTI has queued), garbage (what long
+// replies leave), dashboard (the page of --http), introspect (COMMAND), cluster, debug, digest, redact. The other files
+// are mechanism, each named after the thing it holds: batch, multi, blocking, notify, client, config, monitor. What a
+// session knows of its client stands in types of its own, identity (permission.go), presence (interrupt.go), client and
+// trackedReads; so do unsentMessages and sessionStats.
 //
 // # How a command runs
 //
-// Bytes arrive at [Session.Feed], or, in the event loop, at the session's parser. Short commands on keys that arrive together form a batch: one
-// transaction, one write to the log (batch.go). Others run alone (transact.go), or wait for EXEC
-// (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before
+// Bytes arrive at [Session.Feed], or, in the event loop, at the session's parser. Short commands on keys that arrive
+// together form a batch: one transaction, one write to the log (batch.go). Others run alone (transact.go), or wait for
+// EXEC (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before
 // it leaves, the session waits once for the newest commit to be as durable as the store's sync mode
 // promises (Session.awaitDurable).
 //

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopConn is one connection of an event loop. Only the loop touches it, but for marks. While aside is set not even the
-// loop touches the session, except for what is atomic in its client: a goroutine has it, or waitDurable waits for it.
+// loopConn is one connection of an event loop. Only the loop touches it, but for marks. While aside is set the session
+// either is with a goroutine, and the loop touches only what is atomic in its client, or waits for the disk (waitDurable).
 // The descriptor stays open as long as the session may be aside, so its number cannot become that of another connection.
 type loopConn struct {
 	loop    *eventLoop
@@ -213,7 +213,7 @@ func (c *loopConn) finishRound() {
 }
 
 // goAside gives the session to a goroutine of its own, until that posts it back. The loop's goroutine has the session
-// before, the other one from here on, and the post hands it over again, with loop.mu for the memory order.
+// before, the other one from here on; the post hands it back, and loop.mu orders what both have written.
 func (c *loopConn) goAside() {
 	c.aside = true
 	c.session.server.counters.Aside.Add(1)

@@ -292,8 +292,8 @@ func (l *eventLoop) waitDurable() {
 	})
 }
 
-// endDurable answers those for whom the disk was waited. syncError is the goroutine's; that it has posted before makes
-// the read safe. Who has committed meanwhile is waited for next.
+// endDurable answers those that have waited for the disk. The goroutine has set syncError before it took l.mu to report,
+// so it can be read here. The disk is then awaited for those that have committed meanwhile.
 func (l *eventLoop) endDurable() {
 	for _, c := range l.syncing {
 		c.session.endDurable(l.syncError)

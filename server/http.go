@@ -35,8 +35,8 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 const maxShownReply = 4 << 20
 
 // dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own,
-// which is in no CLIENT LIST, counts for no limit of clients, and has the rights of the user whom the request names:
-// until it has authenticated those of the default user, if that needs no password.
+// which is in no CLIENT LIST and counts for no limit of clients. It has the rights of the user whom the request names;
+// before it has authenticated, those of the default user, if that needs no password.
 type dashboardClient struct{ session *Session }
 
 // dashboardBackend is this server as the dashboard sees it. Its functions may be called by several requests at a time.

@@ -86,8 +86,8 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 }
 
 // evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back, so the sum falls a
-// moment later, and the next client that is accounted for meanwhile may close one more. It looks at all clients: O(n),
-// but only while the limit is exceeded.
+// moment later, and the next client that is accounted for meanwhile may close one more. It looks at all clients, but only
+// while the limit is exceeded.
 func (v *Server) evictLargestClient() {
 	var largest *Session
 	for _, s := range v.sessions() {

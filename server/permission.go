@@ -43,9 +43,9 @@ type identity struct {
 // isRestricted reports whether there is anything that the session must not do.
 func (i *identity) isRestricted() bool { return !i.authenticated || i.user.IsLimited() }
 
-// permit says whether the session may make a request. A client that has not authenticated gets NOAUTH before anything
-// about its arguments, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked
-// by the rules of the default user.
+// permit says whether the session may make a request. A client that has not authenticated gets NOAUTH for every command
+// that there is, so it learns nothing of users, keys or rules. What it may send all the same (NoAuth) is checked by the
+// rules of the default user.
 func (i *identity) permit(cmd *command.Command, args [][]byte) error {
 	if !i.authenticated && !i.becomeDefault() && cmd.Flags&command.NoAuth == 0 {
 		return errNoAuth

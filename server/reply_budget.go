@@ -168,7 +168,7 @@ func (s *Session) leaveRoom() {
 	s.room = nil
 }
 
-// pass serves the next in line after one that is done, or lasts.
+// pass serves the next in line after one that is done, or that others do not wait for because it lasts.
 func (b *replyBudget) pass(done *roomWait) {
 	b.mu.Lock()
 	b.waiting = slices.DeleteFunc(b.waiting, func(r *roomWait) bool { return r == done })

@@ -9,16 +9,16 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// A run takes room for what it holds before it has it: for its values, and for the replies that these are made of. Go
-// does not tell what a run holds. So it claims what its library functions allocate, and something for each instruction,
-// and of that it holds no more than is on the heap besides what others have taken room for and the floor: what nobody
-// takes room for, such as an index, as the last collection of garbage has left it.
+// A run takes room for what it holds before it has it: for its values, and for the replies of its commands, which these
+// are made of. Go does not report what a run holds, so that is an estimate. The run claims what its library functions
+// allocate, and something for each instruction. What it has claimed is cut to what the heap can have of it: the heap less
+// what others have taken room for, and less the floor, which is what nobody takes room for, such as an index.
 
 const (
 	roomFrom = 1 << 20  // bytes for which a run takes no room
 	roomStep = 1 << 20  // bytes that it claims between two looks at the heap
 	perStep  = 64       // bytes that an instruction is taken to allocate
-	mostLent = 32 << 20 // bytes that short runs without room may have at once, by what their instructions are taken to allocate
+	mostLent = 32 << 20 // bytes that all short runs together may have without room, of those claimed for instructions
 )
 
 // account is what a run has claimed and taken.
@@ -28,19 +28,20 @@ type account struct {
 	guessed int         // of them: those that are claimed for instructions only
 	lent    int         // bytes of mostLent that it has
 	due     int         // from when on the heap is looked at
-	collect time.Time   // it is not to be collected before
+	collect time.Time   // the heap is not collected before, for this run
 }
 
-// floor is how much of the heap nobody takes room for. The zero floor knows of no collection.
+// floor is how much of the heap nobody takes room for, as the last collection of garbage has left it. The zero floor
+// knows of no collection.
 type floor struct {
 	mu    sync.Mutex // guards the rest
 	cycle uint64     // collections so far
 	bytes int64
-	most  int64 // that had been taken at once since the last of them
+	most  int64 // bytes that had room at one time since the last collection
 }
 
-// above returns how many bytes there are on the heap above the floor. most is what had been taken at once since the last
-// call: what a collection has found may be garbage by now, and it is no part of the floor.
+// above returns how many bytes there are on the heap above the floor. most is the most bytes that had room at one time
+// since the last call. The collection may have found them all alive: they are no part of the floor.
 func (f *floor) above(most int64) int64 {
 	s := [3]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(s[:])
@@ -55,14 +56,14 @@ func (f *floor) above(most int64) int64 {
 	return max(0, objects-f.bytes)
 }
 
-// openAccount is for a new machine.
+// openAccount makes the replies of commands take room by the account, in a new machine.
 func (m *machine) openAccount() {
 	m.room.replies.Allowance, m.room.replies.Whole = resp.PartSize, true
 	m.room.replies.Lend = m.takeRoom
 	m.out.SetBudget(&m.room.replies)
 }
 
-// begin is for a run.
+// begin empties the account for a run.
 func (r *account) begin() {
 	r.claimed, r.guessed, r.due, r.collect = 0, 0, roomFrom, time.Time{}
 }

@@ -48,8 +48,8 @@ type Host struct {
 	Long func(*Run)
 	// Hold takes room for what the run is to hold besides its first MiB: n bytes in place of those of the call before. It
 	// reports false, and changes nothing, if there is no room; then NoRoom says why the run is to be stopped. Taken
-	// returns how many bytes others have taken room for, and how many were taken at once since it was last called, by
-	// whichever run. Without Hold no run asks for room.
+	// returns how many bytes others have taken room for, and the most that had room at one time since any run called it
+	// last. Without Hold no run asks for room.
 	Hold   func(n int) bool
 	NoRoom func(n int) error
 	Taken  func() (others, most int64)
@@ -125,11 +125,11 @@ func (m *machine) execute(p *Program, r *Run, out *resp.Writer) error {
 	return err
 }
 
-// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. What
-// the error has left half done is all in the thread: its stack, its registers, the upvalues that point there, and in
-// who runs. So the machine gets another thread. All else is what a program may not change, whether it fails or not,
-// or is reset by begin. A run that was stopped may have been anywhere, in a panic of the interpreter for instance: its
-// machine is dropped, and so is one that has called a function of a library, whose variables live on.
+// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. All that
+// the error has left half done is in the thread (its stack, its registers, the upvalues that point there), and in which
+// thread runs. So the machine gets another thread. All else is what no program can change, or is reset by begin. A run
+// that was stopped, or in which the interpreter panicked, may have been anywhere: its machine is dropped. So is that of a
+// long run, which release does not keep either.
 func (m *machine) renew() bool {
 	if m.stopped != nil || m.panicked || m.long {
 		return false
@@ -153,7 +153,7 @@ func (e *Engine) machine() *machine {
 // keepReplies is the size of the reply buffer that an idle machine may keep, in bytes.
 const keepReplies = 64 << 10
 
-// release keeps a machine for the next run, unless it has grown.
+// release keeps a machine for the next run, unless its replies have grown or the run was long.
 func (e *Engine) release(m *machine) {
 	m.run = nil
 	m.L.SetTop(0)

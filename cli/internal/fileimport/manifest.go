@@ -12,8 +12,8 @@ import (
 const maxManifest = 1 << 20
 
 // Parts are the paths of the parts of an AOF, in order: the base, and what came after it. Parts that Redis has replaced
-// and not yet removed are left out. Names must be of files beside the manifest, so it can name no other file of the
-// machine. It does not look whether they are there.
+// and not yet removed are left out. Names must be of files in the manifest's directory, so it can name no other file of
+// the machine. It does not look whether they are there.
 func (s *Source) Parts() (parts []string, err error) {
 	defer func() { err = s.named(err) }()
 	text, err := io.ReadAll(io.LimitReader(s.in, maxManifest))

@@ -176,7 +176,7 @@ func (im *Table) bad(line int, reason error) error {
 }
 
 // flush commits the rows that wait. One that the store refuses is rolled back alone: the transaction ends before it,
-// and the rest is committed by another one. A failure of the store is no refusal; nothing of the batch is stored then.
+// and the rest is committed by another one. A failure of the store is no refusal: nothing of that transaction is stored.
 func (im *Table) flush() error {
 	batch := im.batch
 	im.batch = im.batch[:0]

@@ -47,7 +47,7 @@ type Result struct {
 // maxNamed is how many keys that are skipped, or differ, are named one by one; all of them are counted.
 const maxNamed = 100
 
-// skip names what the other side cannot take, and counts it; without KeepGoing it is an error, which is end.
+// skip names what the other side cannot take, and counts it. Without KeepGoing it returns end.
 func (o *Options) skip(r *Result, why, end error) error {
 	if !o.KeepGoing {
 		return end

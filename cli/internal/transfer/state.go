@@ -29,8 +29,8 @@ type importOf struct {
 }
 
 // loadState reads where an earlier import stopped. A cursor of another run of the server, or one that came to its end,
-// is no use: the import begins from the beginning, with a warning. A state of another import is an error instead,
-// because this one would overwrite it.
+// is no use: the import begins from the beginning, with a warning. The state of another import that can still go on is an
+// error instead, because this one would overwrite it.
 func (im *importer) loadState(run string, of importOf) error {
 	im.state = state{Run: run, importOf: of}
 	if im.o.State == "" {

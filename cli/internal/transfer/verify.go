@@ -135,7 +135,7 @@ func dumpOwn(store *db.Store, key string) (d dumped, err error) {
 
 // compareDumps compares what two servers have of the same keys, and says how they differ. Two payloads may encode the
 // same value in different ways and orders, so both are restored, and compared as lines of JSON, which have an order.
-// The keys get numbers for names in the stores in memory, by which a line finds its place; expiry is switched off
+// The keys get numbers for names in the stores in memory, by which a line finds its place; the cycle of expiry is off
 // there. a and b are not changed. slack is by how many milliseconds deadlines may differ. The error is one of this
 // program, not of a key.
 func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error, err error) {
@@ -182,7 +182,7 @@ func compareDumps(keys [][]byte, a, b []dumped, slack int64) (different []error,
 		return nil, err
 	}
 	for i, key := range keys {
-		// The first that is wrong is told: of another value the deadline is no matter.
+		// Only the first difference is reported: of another value the deadline does not matter.
 		why := ""
 		switch gap := a[i].deadline - b[i].deadline; {
 		case a[i].payload == nil && b[i].payload == nil:

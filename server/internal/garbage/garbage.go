@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// least is how many bytes are worth a collection; so is a part of the live heap, one in liveShare, if that is more.
+// A collection is worth its time from least bytes of garbage on, or from one in liveShare of the live heap, if that is
+// more.
 const (
 	least     = 64 << 20
 	liveShare = 4

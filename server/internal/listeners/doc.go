@@ -9,7 +9,7 @@
 // The package serves no connection and knows no user. Whether an address may be used ([Rules]) and what becomes of a
 // socket ([Set.Start]) is up to the caller.
 //
-// The methods of a Set may be called from several goroutines, but for Close. Set.changing is held during a whole change, which may
-// look up hosts and so take seconds. Set.mu guards the state that CONFIG GET and INFO show meanwhile; no host is looked
-// up and no socket is opened while it is held. Whoever takes both takes changing first.
+// The methods of a Set may be called from several goroutines, but for Close. Set.changing is held during a whole change,
+// which may look up hosts and so take seconds. Set.mu guards the state that CONFIG GET and INFO show meanwhile; no host
+// is looked up and no socket is opened while it is held. Whoever takes both takes changing first.
 package listeners

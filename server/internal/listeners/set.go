@@ -21,7 +21,7 @@ type Listener struct {
 	retired chan struct{} // closed before the socket is, if its connections are to go on
 }
 
-// listen opens a socket. It is nil, without an error, if this machine has not the address, and it may be missing.
+// listen opens a socket. It is nil, without an error, for an optional address that this machine does not have.
 func listen(ctx context.Context, a socket.Address) (*Listener, error) {
 	ln, err := a.Listen(ctx)
 	if ln == nil || err != nil {
@@ -131,15 +131,15 @@ func (s *Set) Stop() {
 
 // Rules are what a change has to keep.
 type Rules struct {
-	// Judge says whether the server may listen on an address: refusal is what a client is told, err says why it could
+	// Judge says whether the server may listen on an address: refusal is the reply to the client, err says why it could
 	// not be found out, and goes to the log.
 	Judge   func(context.Context, socket.Address) (refusal, err error)
 	Timeout time.Duration // of the whole change: looking up a host takes what it takes, but not for ever
 	Logger  *slog.Logger
 }
 
-// Change is CONFIG SET of some of the settings. What is refused, or cannot be opened, changes nothing, but for the exception that the package's
-// comment names; the error is one for clients, without addresses but those that they have given.
+// Change is CONFIG SET of some of the settings. What is refused, or cannot be opened, changes nothing, but for the
+// exception that the package's comment names. The error is for clients: it has no address but those that they gave.
 func (s *Set) Change(values Values, rules *Rules) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
