@@ -120,16 +120,12 @@ func (w *Writer) makeRoom(n int) bool {
 	if need <= cap(w.buf) || need <= keepReplies/4 {
 		return true
 	}
+	if need > PartSize && w.inParts() {
+		return w.startPart(n) || w.countShort(n)
+	}
 	most := maxShared
-	if w.inParts() {
-		if need > PartSize {
-			if !w.startPart(n) {
-				w.unwritten(n)
-				return false
-			}
-			return true
-		}
-		most = PartSize
+	if w.parts.budget != nil {
+		most = PartSize // beyond it, nothing is taken that is only expected
 	}
 	if need > maxShared {
 		need = max(need, 2*cap(w.buf))
@@ -138,8 +134,7 @@ func (w *Writer) makeRoom(n int) bool {
 	isLong := size > PartSize && w.parts.budget != nil
 	if isLong {
 		if _, size = sharedFor(size); !w.reserve(size) { // besides what is in the buffer now
-			w.unwritten(n)
-			return false
+			return w.countShort(n)
 		}
 	}
 	b := append(takeBuffer(size), w.buf...)
@@ -237,6 +232,7 @@ func (w *Writer) expect(n int) {
 	n = min(n, maxShared-partSlack)
 	need := len(w.buf) + n
 	switch {
+	case need > PartSize && w.parts.budget != nil && w.parts.budget.Whole:
 	case need > cap(w.buf) && need > PartSize && w.inParts():
 		w.expectPart(n) // so that a long value does not move what is before it
 	case len(w.buf) == 0 && w.drained > keepReplies:
@@ -264,7 +260,7 @@ func (w *Writer) EndBulk(b []byte) {
 	w.header, w.value = len(header), len(value)
 	w.parts.asked = 0 // it was for b
 	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
-		w.unwritten(len(value))
+		w.countShort(len(value))
 		return
 	}
 	if cap(b) != cap(w.buf) {

@@ -125,11 +125,13 @@ func (w *Writer) countOnly(n int) bool {
 	return false
 }
 
-// unwritten counts n bytes for which there was no room, if it is that for which they are not written.
-func (w *Writer) unwritten(n int) {
+// countShort counts n bytes for which the budget had no room, if it is that for which they are not written. It returns
+// false.
+func (w *Writer) countShort(n int) bool {
 	if w.parts.short {
 		w.parts.unwritten += n
 	}
+	return false
 }
 
 // Overdraw makes the writer take memory that the budget does not have, until it is called again.

@@ -207,6 +207,29 @@ func TestWholeWriter(t *testing.T) {
 	}
 }
 
+// TestWholeWriterExpectsNothing: after long replies a short one asks nobody for the memory that another long one would take.
+func TestWholeWriterExpectsNothing(t *testing.T) {
+	const mib = 1 << 20
+	asked := 0
+	b := &resp.Budget{Allowance: resp.PartSize, Whole: true, Lend: func(n int) bool { asked += n; return true }}
+	var w resp.Writer
+	w.SetBudget(b)
+	w.SetLimit(1 << 30)
+	for range 3 {
+		w.EndBulk(append(w.BeginBulk(), make([]byte, 4*mib)...))
+		if w.Discard(w.Len()); b.Taken() != 0 {
+			t.Fatalf("%d bytes are taken", b.Taken())
+		}
+	}
+	asked = 0
+	w.EndBulk(append(w.BeginBulk(), "short"...))
+	w.Discard(w.Len())
+	w.Bulk(make([]byte, 32<<10))
+	if asked != 0 || w.Len() < 32<<10 {
+		t.Errorf("%d bytes were asked for", asked)
+	}
+}
+
 // TestTryAsk: what is asked for takes the place of what was, and a refusal has no consequence.
 func TestTryAsk(t *testing.T) {
 	b := &resp.Budget{}
