@@ -30,11 +30,16 @@ var (
 // package not counted.
 const limit = 3 * time.Minute
 
-// TestBugsFit checks that every bug can still be put into the code, and that
-// the test that is to notice it is there.
+// TestBugsFit checks that every bug can still be put into the code, that the
+// code compiles with it, and that the test that is to notice it is there.
 func TestBugsFit(t *testing.T) {
+	c := newChecker(t)
 	for _, b := range allBugs(t) {
-		if _, err := b.changed(); err != nil {
+		files, err := b.changed()
+		if err == nil {
+			err = c.check(files)
+		}
+		if err != nil {
 			t.Errorf("%s: %v", b.name, err)
 		}
 		if !hasTest(t, b.pkg, b.testName()) {
