@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"io"
+	"math"
 
 	"github.com/stavedb/stave/bitcask/internal/mergeselect"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -26,7 +27,7 @@ func LookingUp(o RewriteOptions) RewriteOptions {
 
 // SurveyingLittle makes a rewrite survey a few inputs at a time, a few slots of them with a lock held.
 func SurveyingLittle(o RewriteOptions) RewriteOptions {
-	o.liveScan = &mergeselect.Bounds{Bytes: 2000, Span: 3, Worth: 1 << 40, Hold: 3}
+	o.liveScan = &mergeselect.Bounds{Bytes: 2000, Span: 3, Worth: math.MaxInt32, Hold: 3}
 	return o
 }
 

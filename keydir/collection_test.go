@@ -312,7 +312,7 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 func TestOrderOfArrival(t *testing.T) {
 	score := map[string]func(i int) uint64{
 		"rising":  func(i int) uint64 { return uint64(i) },
-		"falling": func(i int) uint64 { return uint64(1<<40 - i) },
+		"falling": func(i int) uint64 { return 1<<40 - uint64(i) },
 		"equal":   func(i int) uint64 { return 1 },
 	}
 	for name, score := range score {
