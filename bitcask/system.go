@@ -57,7 +57,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	case len(value) > MaxSystemValue:
 		return fmt.Errorf("system record of %d bytes: %w", len(value), ErrTooLarge)
 	}
-	t.materialize()
+	t.call = t.Savepoint()
 	if !t.system {
 		t.s.system.Writing.Lock()
 		t.system = true

@@ -10,13 +10,14 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/keydir"
 )
 
 // Tx is one atomic unit of reads and writes. It holds the stripe locks of its keys from Begin to End, but for moments
 // in which it has claimed its keys (see Yield). Writes change the keydir at once, with locations that point into the
 // transaction itself, so everything in it reads its own writes. Commit appends them to the log as one frame and
-// replaces those locations by the real ones; End without Commit rolls them back.
+// replaces those locations by the real ones; End without Commit rolls them back. A call that fails has changed nothing.
 //
 // A Tx is for one goroutine. After its end every method fails with ErrTxDone, or does nothing if it
 // returns no error. Its memory is reused only through Recycle.
@@ -33,7 +34,7 @@ type Tx struct {
 	system    bool      // it holds the lock for writers of system records
 	floor     int64     // what it leaves of the reserve if it may draw on that although it adds something; else 0
 	single    singlePut // the one record, not yet in the keydir
-	undo      []undoOp
+	undo      []undo.Op
 	touched   []touchedCollection
 	known     map[uint64]bool // hashes of the keys in touched, once they are many
 
@@ -46,7 +47,8 @@ type Tx struct {
 	lastCollection keydir.Collection
 	lastKey        string
 
-	changes uint64 // see Changes
+	changes uint64    // see Changes
+	call    Savepoint // where the call began that is being made: see refuse
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
@@ -468,7 +470,7 @@ func (l *txLocks) locked(h uint64) bool {
 	return l.all || l.held[st/64]&(1<<(st%64)) != 0
 }
 
-// spaceFor returns the space of ns for writing key.
+// spaceFor returns the space of ns for writing key. It begins a call.
 func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	h, err := t.hash(key)
 	if err != nil {
@@ -477,6 +479,7 @@ func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	if !t.locks.write {
 		return nil, 0, errReadTx
 	}
+	t.call = t.Savepoint()
 	sp, err := t.s.spaces.MakeSpace(ns)
 	return sp, h, err
 }

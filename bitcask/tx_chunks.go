@@ -32,7 +32,7 @@ func (t *Tx) PutChunks(ns int, key string, value []byte, size int) (keydir.Colle
 		chunk := value[i*size : min((i+1)*size, len(value))]
 		loc, err := t.addRecord(KindElement, keydir.Chunks, sp, h, key, format.IndexName(index), chunk, apart)
 		if err != nil {
-			return coll, err
+			return keydir.Collection{}, err
 		}
 		coll.PutAt(index, loc)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -25,7 +26,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		return 0, ErrTxDone
 	}
 	if err := t.addMeta(); err != nil {
-		return 0, err
+		return 0, t.refuse(err)
 	}
 	if len(t.recs) == 0 {
 		t.forget()
@@ -85,6 +86,9 @@ func (s *Store) Durable(ticket uint64) bool {
 // collections that became empty. I5: so a meta record is in the same frame as the change that it
 // counts.
 func (t *Tx) addMeta() error {
+	if len(t.touched) > 0 {
+		t.call = t.Savepoint()
+	}
 	for i := range t.touched {
 		tf := &t.touched[i]
 		coll, ok := tf.sp.Dir.FindCollection(tf.h, tf.key)
@@ -154,7 +158,7 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 		}
 	}
 	coll.SetMeta(loc)
-	t.undo = append(t.undo, undoOp{op: undoMeta, dir: tf.sp.Dir, h: tf.h, key: tf.key, loc: old})
+	t.undo = append(t.undo, undo.Op{Kind: undo.Meta, Dir: tf.sp.Dir, Hash: tf.h, Key: tf.key, Loc: old})
 	return nil
 }
 
@@ -187,11 +191,11 @@ func (t *Tx) encode() *commitlog.Frame {
 func (t *Tx) markReplacedDead() {
 	for i := range t.undo {
 		u := &t.undo[i]
-		t.s.dead.add(u.old.Loc)
-		t.s.dead.add(u.loc)
-		u.trimmed.Each(t.s.dead.add)
-		if u.op == undoDrop {
-			t.s.dead.addCollection(u.dropped)
+		t.s.dead.add(u.Old.Loc)
+		t.s.dead.add(u.Loc)
+		u.Trimmed.Each(t.s.dead.add)
+		if u.Kind == undo.Drop {
+			t.s.dead.addCollection(u.Dropped)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -73,7 +74,7 @@ func (t *Tx) ClearFieldDeadline(ns int, key, field string) (bool, error) {
 		return false, nil
 	}
 	_, err = t.add(KindFieldDeadlineTombstone, keydir.FieldDeadlines, sp, h, key, field, nil)
-	return true, err
+	return err == nil, err
 }
 
 // alongside returns what stands alongside the collection of a key, for reading; not valid if there is nothing.
@@ -97,10 +98,10 @@ func (t *Tx) alongside(ns int, key string, typ keydir.Type) (keydir.Collection, 
 func (t *Tx) putAlongside(coll keydir.Collection, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, score uint64, loc keydir.Loc) {
 	if !coll.Valid() {
 		coll = sp.Dir.NewCollection(h, typ, key)
-		t.undo = append(t.undo, undoOp{op: undoNewCollection, of: typ, dir: sp.Dir, h: h, key: key})
+		t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Of: typ, Dir: sp.Dir, Hash: h, Key: key})
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutScored, of: typ, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+	t.undo = append(t.undo, undo.Op{Kind: undo.PutScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
 }
 
 // dropAlongside forgets elements for which a tombstone is added, and returns how many there were.
@@ -117,11 +118,11 @@ func (t *Tx) dropAlongsideOf(coll keydir.Collection, typ keydir.Type, sp *namesp
 	for _, elem := range elems {
 		if score, old, had := coll.DeleteScored(elem); had {
 			n++
-			t.undo = append(t.undo, undoOp{op: undoDeleteScored, of: typ, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, score: score})
+			t.undo = append(t.undo, undo.Op{Kind: undo.DeleteScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Score: score})
 		}
 	}
 	if n > 0 && coll.Len() == 0 {
-		t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
+		t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
 	}
 	return n
 }

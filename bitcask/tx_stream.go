@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -29,7 +30,7 @@ func (t *Tx) PutEntry(ns int, key string, coll keydir.Collection, id keydir.Stre
 		return err
 	}
 	old, had := coll.PutEntry(id, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutEntry, dir: sp.Dir, h: h, key: key, id: id, loc: old, had: had})
+	t.undo = append(t.undo, undo.Op{Kind: undo.PutEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old, Had: had})
 	return nil
 }
 
@@ -43,9 +44,9 @@ func (t *Tx) DeleteEntry(ns int, key string, coll keydir.Collection, id keydir.S
 	if !had {
 		return false, nil
 	}
-	t.undo = append(t.undo, undoOp{op: undoDeleteEntry, dir: sp.Dir, h: h, key: key, id: id, loc: old})
+	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old})
 	_, err = t.add(KindElementTombstone, keydir.Stream, sp, h, key, format.EntryName(id), nil)
-	return true, err
+	return err == nil, err
 }
 
 // StreamMeta returns what is known of a stream, its latest appends included.
@@ -110,7 +111,7 @@ func (t *Tx) PutStreamMeta(ns int, key string, coll keydir.Collection, m keydir.
 		m.First = stored.First
 	}
 	if trimmed := coll.TrimEntries(m.First); trimmed.Len() > 0 {
-		t.undo = append(t.undo, undoOp{op: undoTrim, dir: sp.Dir, h: h, key: key, trimmed: trimmed})
+		t.undo = append(t.undo, undo.Op{Kind: undo.Trim, Dir: sp.Dir, Hash: h, Key: key, Trimmed: trimmed})
 	}
 	m.Len = coll.Len()
 	var b [format.StreamMetaSize]byte
@@ -118,7 +119,7 @@ func (t *Tx) PutStreamMeta(ns int, key string, coll keydir.Collection, m keydir.
 	if err != nil {
 		return err
 	}
-	t.undo = append(t.undo, undoOp{op: undoMeta, dir: sp.Dir, h: h, key: key, loc: coll.Meta()})
+	t.undo = append(t.undo, undo.Op{Kind: undo.Meta, Dir: sp.Dir, Hash: h, Key: key, Loc: coll.Meta()})
 	coll.SetMeta(loc)
 	return nil
 }

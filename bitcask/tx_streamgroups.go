@@ -70,6 +70,8 @@ func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
 	if n = t.dropAlongsideOf(coll, keydir.StreamGroups, sp, h, key, names...); n == 0 {
 		return 0, nil
 	}
-	_, err = t.add(KindElementTombstone, keydir.StreamGroups, sp, h, key, elem, nil)
-	return n, err
+	if _, err = t.add(KindElementTombstone, keydir.StreamGroups, sp, h, key, elem, nil); err != nil {
+		return 0, err
+	}
+	return n, nil
 }

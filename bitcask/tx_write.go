@@ -8,6 +8,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
@@ -32,10 +33,10 @@ func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, el
 // addRecord is add; with apart the value stays out of line, uncopied.
 func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte, apart bool) (keydir.Loc, error) {
 	if len(value) > MaxValue {
-		return 0, fmt.Errorf("bitcask: value of %d bytes: %w", len(value), ErrTooLarge)
+		return 0, t.refuse(fmt.Errorf("bitcask: value of %d bytes: %w", len(value), ErrTooLarge))
 	}
 	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
-		return 0, fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge)
+		return 0, t.refuse(fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge))
 	}
 	t.changes++
 	pos := len(t.buf)
@@ -52,6 +53,13 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	}
 	t.recs = append(t.recs, r)
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(r.size)), nil
+}
+
+// refuse rolls back what the call has done that now fails with err, which it returns: else who goes on after the error
+// would commit what the records do not say.
+func (t *Tx) refuse(err error) error {
+	t.rollbackTo(t.call)
+	return err
 }
 
 // PutString sets key to a string, whatever it held. Its deadline stays.
@@ -89,11 +97,11 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 func (t *Tx) putSlot(sp *namespace.Space, h uint64, old keydir.Slot, had bool, now keydir.Slot) {
 	if had {
 		sp.Dir.Replace(h, old, now)
-		t.undo = append(t.undo, undoOp{op: undoSwap, dir: sp.Dir, h: h, old: old, new: now})
+		t.undo = append(t.undo, undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, Old: old, New: now})
 		return
 	}
 	sp.Dir.Insert(h, now)
-	t.undo = append(t.undo, undoOp{op: undoInsert, dir: sp.Dir, h: h, new: now})
+	t.undo = append(t.undo, undo.Op{Kind: undo.Insert, Dir: sp.Dir, Hash: h, New: now})
 }
 
 // Collection returns the collection of type typ that key holds, or a new one. The
@@ -112,7 +120,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		}
 	}
 	if sp.Dir.Full(h) {
-		return keydir.Collection{}, fmt.Errorf("bitcask: new %s: %w", typ, ErrIndexFull)
+		return keydir.Collection{}, t.refuse(fmt.Errorf("bitcask: new %s: %w", typ, ErrIndexFull))
 	}
 	if err := t.noteCollision(sp, h, false); err != nil {
 		return keydir.Collection{}, err
@@ -125,7 +133,7 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
 	t.lastCollection, t.lastKey = coll, key
-	t.undo = append(t.undo, undoOp{op: undoNewCollection, dir: sp.Dir, h: h, key: key})
+	t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
 	return coll, nil
 }
 
@@ -196,7 +204,7 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 		return err
 	}
 	old, had, place := coll.PutNoted(elem, loc)
-	t.undo = append(t.undo, undoOp{op: undoPut, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, place: place})
+	t.undo = append(t.undo, undo.Op{Kind: undo.Put, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Place: place})
 	return nil
 }
 
@@ -225,7 +233,7 @@ func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, 
 		return err
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutScored, dir: sp.Dir, h: h, key: key, elem: elem, loc: old, had: had, score: oldScore})
+	t.undo = append(t.undo, undo.Op{Kind: undo.PutScored, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
 	return nil
 }
 
@@ -250,7 +258,7 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 		return err
 	}
 	old, had := coll.PutAt(index, loc)
-	t.undo = append(t.undo, undoOp{op: undoPutAt, dir: sp.Dir, h: h, key: key, index: index, loc: old, had: had})
+	t.undo = append(t.undo, undo.Op{Kind: undo.PutAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old, Had: had})
 	return nil
 }
 
@@ -261,14 +269,14 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 		return false, err
 	}
 	t.touch(sp, h, key, coll.Type(), coll)
-	op := undoOp{op: undoDelete, dir: sp.Dir, h: h, key: key, elem: elem}
+	op := undo.Op{Kind: undo.Delete, Dir: sp.Dir, Hash: h, Key: key, Elem: elem}
 	if coll.Type() == keydir.ZSet {
-		op.op = undoDeleteScored
-		op.score, op.loc, op.had = coll.DeleteScored(elem)
+		op.Kind = undo.DeleteScored
+		op.Score, op.Loc, op.Had = coll.DeleteScored(elem)
 	} else {
-		op.loc, op.had, op.place = coll.DeleteNoted(elem)
+		op.Loc, op.Had, op.Place = coll.DeleteNoted(elem)
 	}
-	if !op.had {
+	if !op.Had {
 		return false, nil
 	}
 	t.undo = append(t.undo, op)
@@ -276,7 +284,7 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 		t.dropAlongside(keydir.FieldDeadlines, sp, h, key, elem)
 	}
 	_, err = t.add(KindElementTombstone, coll.Type(), sp, h, key, elem, nil)
-	return true, err
+	return err == nil, err
 }
 
 // DeleteIndex removes the list element at an index.
@@ -290,9 +298,9 @@ func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64
 	if !had {
 		return false, nil
 	}
-	t.undo = append(t.undo, undoOp{op: undoDeleteAt, dir: sp.Dir, h: h, key: key, index: index, loc: old})
+	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old})
 	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, format.IndexName(index), nil)
-	return true, err
+	return err == nil, err
 }
 
 // Drop deletes a key of any type, with its deadline. One tombstone covers a
@@ -323,7 +331,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 		t.deleteSlot(sp, h, slot)
 	}
 	if old, ok, err := t.deadlineSlot(sp, h, key); err != nil && !failure.IsDamage(err) {
-		return false, err
+		return false, t.refuse(err)
 	} else if old.Type == keydir.Deadline && (ok || err != nil) {
 		t.deleteSlot(sp, h, old)
 	}
@@ -335,17 +343,17 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.Dir.Delete(h, slot)
-	t.undo = append(t.undo, undoOp{op: undoDeleteSlot, dir: sp.Dir, h: h, old: slot})
+	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, Old: slot})
 }
 
 func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	for _, typ := range keydir.Alongside {
 		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
-			t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, beside)})
+			t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, beside)})
 		}
 	}
-	t.undo = append(t.undo, undoOp{op: undoDrop, dir: sp.Dir, h: h, dropped: sp.Dir.DropCollection(h, coll)})
+	t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.

@@ -30,8 +30,8 @@ var (
 // package not counted.
 const limit = 3 * time.Minute
 
-// TestBugsFit checks that every bug can still be put into the code, that the
-// code compiles with it, and that the test that is to notice it is there.
+// TestBugsFit checks that every bug can still be put into the code, that its
+// package compiles with it, and that the test that is to notice it is there.
 func TestBugsFit(t *testing.T) {
 	c := newChecker(t)
 	for _, b := range allBugs(t) {

@@ -1,0 +1,101 @@
+// Package undo rolls back the changes that a transaction has made in the keydir.
+package undo
+
+import "github.com/stavedb/stave/keydir"
+
+// Op rolls back one change of the keydir. It also holds what the change replaced, whose bytes
+// turn from live to dead at the commit.
+type Op struct {
+	Kind     Kind
+	Had      bool
+	Of       keydir.Type // the one of keydir.Alongside that the change is to; keydir.None: to the collection of the key
+	Dir      *keydir.Directory
+	Hash     uint64
+	Old, New keydir.Slot
+	Key      string
+	Elem     string // of Rewrite the value
+	Index    int64  // of Rewrite where that is in the buffer
+	Score    uint64
+	Loc      keydir.Loc   // replaced or deleted element
+	Place    keydir.Place // of an element of a hash or set
+	Dropped  keydir.Dropped
+	ID       keydir.StreamID // of an entry of a stream
+	Trimmed  keydir.Trimmed
+}
+
+// Kind is what an Op does.
+type Kind uint8
+
+// What rolls back a change of that name.
+const (
+	Insert        Kind = iota // delete slot new
+	Swap                      // put slot old back in place of new
+	DeleteSlot                // insert slot old
+	NewCollection             // drop the collection
+	Drop                      // restore the dropped collection
+	Put                       // put the old location back, or delete
+	PutScored                 // same, with its score
+	PutAt                     // same, of a list
+	Delete                    // insert again
+	DeleteScored              // insert again
+	DeleteAt                  // insert again
+	PutEntry                  // put the old location back, or delete, of a stream
+	DeleteEntry               // insert again
+	Trim                      // restore the entries
+	Meta                      // put the old location of the meta record back
+	Rewrite                   // put the old value of a record that waits back
+)
+
+// Run does it. A Rewrite is for the owner of the buffer, and Run does nothing.
+func (u *Op) Run() {
+	switch u.Kind {
+	case Insert:
+		u.Dir.Delete(u.Hash, u.New)
+		return
+	case Swap:
+		u.Dir.Replace(u.Hash, u.New, u.Old)
+		return
+	case DeleteSlot:
+		u.Dir.Insert(u.Hash, u.Old)
+		return
+	case Drop:
+		u.Dir.Restore(u.Hash, u.Dropped)
+		return
+	}
+	var coll keydir.Collection
+	var ok bool
+	if u.Of == keydir.None {
+		coll, ok = u.Dir.FindCollection(u.Hash, u.Key)
+	} else {
+		coll, ok = u.Dir.FindAlongside(u.Hash, u.Key, u.Of)
+	}
+	if !ok {
+		panic("BUG: undo of a change to a collection that is not there")
+	}
+	switch {
+	case u.Kind == Meta:
+		coll.SetMeta(u.Loc)
+	case u.Kind == NewCollection:
+		u.Dir.DropCollection(u.Hash, coll)
+	case u.Kind == Put && u.Had:
+		coll.Put(u.Elem, u.Loc)
+	case u.Kind == Put:
+		coll.RollbackPut(u.Elem, u.Place)
+	case u.Kind == Delete:
+		coll.RollbackDelete(u.Elem, u.Loc, u.Place)
+	case u.Kind == PutScored && u.Had, u.Kind == DeleteScored:
+		coll.PutScored(u.Elem, u.Score, u.Loc)
+	case u.Kind == PutScored:
+		coll.DeleteScored(u.Elem)
+	case u.Kind == PutAt && u.Had, u.Kind == DeleteAt:
+		coll.PutAt(u.Index, u.Loc)
+	case u.Kind == PutAt:
+		coll.DeleteAt(u.Index)
+	case u.Kind == PutEntry && u.Had, u.Kind == DeleteEntry:
+		coll.PutEntry(u.ID, u.Loc)
+	case u.Kind == PutEntry:
+		coll.DeleteEntry(u.ID)
+	case u.Kind == Trim:
+		coll.RestoreEntries(u.Trimmed)
+	}
+}
