@@ -121,20 +121,20 @@ func (w *Writer) makeRoom(n int) bool {
 		return true
 	}
 	if need > PartSize && w.inParts() {
-		return w.startPart(n) || w.countShort(n)
+		return w.startPart(n) || w.dropShort(n)
 	}
 	most := maxShared
-	if w.parts.budget != nil {
-		most = PartSize // beyond it, nothing is taken that is only expected
+	if w.parts.budget != nil && need <= PartSize {
+		most = PartSize // a short reply asks for nothing that only a long one would take
 	}
-	if need > maxShared {
-		need = max(need, 2*cap(w.buf))
+	if need > maxShared || need > PartSize && w.parts.budget != nil {
+		need = max(need, 2*cap(w.buf)) // each byte is moved, and the budget asked, a few times at most
 	}
 	size := max(need, min(w.drained, most)) // a client that has been sent much is expected to be sent as much again
 	isLong := size > PartSize && w.parts.budget != nil
 	if isLong {
 		if _, size = sharedFor(size); !w.reserve(size) { // besides what is in the buffer now
-			return w.countShort(n)
+			return w.dropShort(n)
 		}
 	}
 	b := append(takeBuffer(size), w.buf...)
@@ -219,7 +219,8 @@ const bulkHeader = len("$9223372036854775807\r\n\r\n")
 
 // BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is
 // read to where it will be sent from. The length is not known yet: value and header are expected to be as long as the
-// last ones, so that the value is copied once. EndBulk or nothing at all follows.
+// last ones, so that the value is copied once; but the first value of a reply that is kept whole is not expected to be
+// longer than PartSize. EndBulk or nothing at all follows.
 func (w *Writer) BeginBulk() []byte {
 	w.expect(w.value + bulkHeader)
 	var room [bulkHeader]byte
@@ -232,7 +233,8 @@ func (w *Writer) expect(n int) {
 	n = min(n, maxShared-partSlack)
 	need := len(w.buf) + n
 	switch {
-	case need > PartSize && w.parts.budget != nil && w.parts.budget.Whole:
+	case len(w.buf) == 0 && need > PartSize && w.parts.budget != nil && w.parts.budget.Whole:
+		// A short value would ask for the room of the long one before it.
 	case need > cap(w.buf) && need > PartSize && w.inParts():
 		w.expectPart(n) // so that a long value does not move what is before it
 	case len(w.buf) == 0 && w.drained > keepReplies:
@@ -260,7 +262,7 @@ func (w *Writer) EndBulk(b []byte) {
 	w.header, w.value = len(header), len(value)
 	w.parts.asked = 0 // it was for b
 	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
-		w.countShort(len(value))
+		w.dropShort(len(value))
 		return
 	}
 	if cap(b) != cap(w.buf) {

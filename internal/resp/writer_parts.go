@@ -125,9 +125,8 @@ func (w *Writer) countOnly(n int) bool {
 	return false
 }
 
-// countShort counts n bytes for which the budget had no room, if it is that for which they are not written. It returns
-// false.
-func (w *Writer) countShort(n int) bool {
+// dropShort counts n bytes that are not written, if the budget, and not the limit, is why. It returns false.
+func (w *Writer) dropShort(n int) bool {
 	if w.parts.short {
 		w.parts.unwritten += n
 	}

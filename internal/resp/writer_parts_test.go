@@ -207,6 +207,37 @@ func TestWholeWriter(t *testing.T) {
 	}
 }
 
+// TestBeginBulkAsksFirst: what a short value at the end of a long reply that is kept whole needs is asked for before it is
+// there.
+func TestBeginBulkAsksFirst(t *testing.T) {
+	const mib = 1 << 20
+	room := 1 << 40
+	b := &resp.Budget{Allowance: resp.PartSize, Whole: true}
+	b.Lend = func(n int) bool { return b.Taken()+int64(n) <= int64(room) }
+	var w resp.Writer
+	w.SetBudget(b)
+	w.SetLimit(1 << 30)
+	w.EndBulk(append(w.BeginBulk(), "1-1"...))
+	for w.Len() < 31*mib {
+		w.Bulk(make([]byte, mib))
+	}
+	for left := cap(w.Bytes()) - w.Len() - 48; left > 0; left -= mib {
+		w.Bulk(make([]byte, max(0, min(mib, left)-24)))
+	}
+	room = int(b.Taken()) // from now on there is none
+	for range 40 {
+		before := w.Held()
+		p := append(w.BeginBulk(), "12345-1"...)
+		if cap(p) > before && b.Taken()+resp.PartSize < int64(cap(p)) {
+			t.Fatalf("a buffer of %d KiB besides one of %d, and %d are taken", cap(p)>>10, before>>10, b.Taken()>>10)
+		}
+		if w.EndBulk(p); w.Dropped() {
+			return
+		}
+	}
+	t.Error("nothing was refused")
+}
+
 // TestWholeWriterExpectsNothing: after long replies a short one asks nobody for the memory that another long one would take.
 func TestWholeWriterExpectsNothing(t *testing.T) {
 	const mib = 1 << 20
