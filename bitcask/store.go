@@ -97,7 +97,7 @@ func (b *background) every(d time.Duration, fn func() bool) {
 	}
 }
 
-// sleep takes a time, and reports false if the store closes first.
+// sleep waits for d, and reports false if the store closes first.
 func (b *background) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -150,7 +150,7 @@ func (i *identity) startUnknown(handshake bool) {
 }
 
 // becomeDefault makes a session that has not authenticated that of the default user, if that needs no password by now,
-// and reports whether it does not.
+// and reports whether it did.
 func (i *identity) becomeDefault() bool {
 	if i.server.users.Default().Rules().NeedsPassword() {
 		return false
