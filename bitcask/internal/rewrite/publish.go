@@ -122,7 +122,7 @@ func (rw *rewriter) move(sg *segment.Segment) error {
 	return in.Close()
 }
 
-// pace is spend for what cannot be given up any more.
+// pace is Pacer.Spend for what cannot be given up any more.
 func (rw *rewriter) pace(bytes int) error {
 	_ = rw.pacer.Spend(bytes) // Rewrite's caller waits for the end of this output even if it cancels
 	return nil

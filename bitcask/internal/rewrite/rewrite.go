@@ -11,6 +11,8 @@
 // inputs overlap (and that of the segments held by backups: package pins). A half-copied input says the
 // same as before; records that stand in two segments have the same sequence in both, and loading
 // accepts either.
+//
+// This file has the copy, output.go how an output begins, and publish.go what follows the copy.
 package rewrite
 
 import (
@@ -93,8 +95,7 @@ type rewriter struct {
 	removeErr error      // once freed is closed
 }
 
-// maxMoves is how many entries an output takes at most: 32 MB are needed to
-// remember where so many were.
+// maxMoves is how many entries an output takes at most: 32 MiB are needed to remember where so many were.
 const maxMoves = 4 << 20
 
 // Run copies the live records of the given sealed segments and removes the segments. failed, if not nil, does again
