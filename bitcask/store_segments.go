@@ -115,7 +115,8 @@ func (s *opener) bind(sg *segment.Segment, si format.SealedInfo) error {
 	return nil
 }
 
-// bindTail makes sure that an unsealed segment is as long as it was at the last clean close.
+// bindTail is for a store that is opened with damage (Options.ReadDamaged): if an unsealed segment is shorter than it was
+// at the last clean close, that is noted, and its length assumed. Otherwise the replay refuses such a segment.
 func (s *opener) bindTail(sg *segment.Segment) error {
 	if length := int64(s.man.ClosedLen); s.opts.ReadDamaged && s.man.ClosedID == sg.ID && sg.Size.Load() < length {
 		sg.Damaged = true
