@@ -10,12 +10,10 @@ import (
 
 // RewriteOptions steer a rewrite.
 type RewriteOptions struct {
-	// Throttle is called with the number of bytes just read or written, a few
-	// thousand at a time mostly; it may sleep, and its error ends the rewrite.
-	// It is called on goroutines of its own, but never twice at a time. If it
-	// panics, or ends its goroutine, the rewrite ends as if it were cancelled, and
-	// then Rewrite does the same.
-	// Default: no limit.
+	// Throttle is called with the number of bytes just read or written, a few thousand at a time mostly; it may sleep,
+	// and its error ends the rewrite. It is called on goroutines of its own, but never twice at a time. If it panics,
+	// or ends its goroutine, the rewrite ends as if it were cancelled, and then Rewrite does the same. Default: no
+	// limit.
 	Throttle func(bytes int) error
 	// Progress is called at intervals with how many more bytes of the inputs have been processed,
 	// in the way of Throttle. Default: none.

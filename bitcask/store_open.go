@@ -48,9 +48,8 @@ func (s *Store) Recovery() Recovery {
 	return s.recovery
 }
 
-// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked,
-// ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
-// the file), or the file system's.
+// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked, ErrVersion, ErrManifest,
+// ErrMissing, ErrForeign, *CorruptError (each with the file), or the file system's.
 func Open(dir string, o *Options) (*Store, error) { return openUntil(context.Background(), dir, o) }
 
 // openUntil is Open, unless the context ends before the log has been read.
@@ -272,10 +271,9 @@ func (s *opener) bootOf() []byte {
 	return []byte(crand.Text())[:len(s.man.Here)]
 }
 
-// outdated reports whether a live writer alongside us has progressed since we read the manifest:
-// merges remove files that it lists, rotations add files that it does not list. An edit is written
-// before the files of a merge go, and before a new segment holds anything, so a reader that checks
-// for the edit after the files finds it.
+// outdated reports whether a live writer alongside us has progressed since we read the manifest: merges remove files
+// that it lists, rotations add files that it does not list. An edit is written before the files of a merge go, and
+// before a new segment holds anything, so a reader that checks for the edit after the files finds it.
 func (s *opener) outdated() bool {
 	if !s.opts.ReadOnly || s.man.Manifest == nil {
 		return false
@@ -288,9 +286,8 @@ func (s *opener) outdated() bool {
 	return now.Close() == nil && !same
 }
 
-// noteOpening notes in the manifest that this writer gives the sequence numbers
-// from here on. A full disk is no reason not to open: then there is no id, and
-// nothing that this writer writes about the log will be believed.
+// noteOpening notes in the manifest that this writer gives the sequence numbers from here on. A full disk is no reason
+// not to open: then there is no id, and nothing that this writer writes about the log will be believed.
 func (s *opener) noteOpening(first uint64) error {
 	var id uint64
 	for id == 0 {

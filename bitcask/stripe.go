@@ -16,8 +16,7 @@ type stripe struct {
 	// lock has removed: until its end a missing slot may come back.
 	removed atomic.Uint64
 
-	// claims are those of transactions that have released the lock for a while: see Tx.Yield. The
-	// lock guards them.
+	// claims are those of transactions that have released the lock for a while: see Tx.Yield. The lock guards them.
 	claims []stripeClaim
 
 	// unloaded says that the keydir does not have the stripe yet (index_lazy.go). The lock guards it.

@@ -50,8 +50,7 @@ type Tx struct {
 	order      []byte          // scratch of PutScored
 }
 
-// txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without
-// parsing.
+// txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without parsing.
 type txRecord struct {
 	pos             int    // of its crc in buf
 	outOfLine       int    // bytes of the values before it that are not in buf
@@ -137,8 +136,7 @@ func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error)
 	return t, true, t.begun()
 }
 
-// BeginAll starts a transaction on every key: for writing it runs alone, for
-// reading alongside other readers.
+// BeginAll starts a transaction on every key: for writing it runs alone, for reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
 	t := s.newTx(write)
 	t.locks.holdAll()
@@ -174,8 +172,7 @@ func (s *Store) newTx(write bool) *Tx {
 	return t
 }
 
-// lock takes the stripe locks in ascending order, which is why no two
-// transactions can wait for each other.
+// lock takes the stripe locks in ascending order, which is why no two transactions can wait for each other.
 func (t *Tx) lock() error {
 	if t.locks.write {
 		if err := t.s.writing.prepare(); err != nil {
@@ -227,8 +224,7 @@ func (t *Tx) unlock() {
 	}
 }
 
-// Recycle is End for an owner that has not shared the transaction: another transaction reuses its
-// memory.
+// Recycle is End for an owner that has not shared the transaction: another transaction reuses its memory.
 func (t *Tx) Recycle() {
 	t.End()
 	s := t.s
