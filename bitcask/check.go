@@ -8,8 +8,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 )
 
-// Finding is one broken promise of the format. Rules are the invariants of
-// ARCHITECTURE.md that Check can see.
+// Finding is one broken promise of the format. Rules are the invariants of ARCHITECTURE.md that Check can see.
 type Finding struct {
 	Rule   string `json:"rule"`
 	File   string `json:"file"`

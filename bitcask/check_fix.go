@@ -121,8 +121,7 @@ func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error
 	return nil
 }
 
-// fixStream writes the meta record of a stream again. What one that cannot be read said is made up
-// from the entries.
+// fixStream writes the meta record of a stream again. What one that cannot be read said is made up from the entries.
 func (t *Tx) fixStream(ns int, key string, coll keydir.Collection) error {
 	m, err := t.storedMeta(ns, key, coll)
 	if err != nil {

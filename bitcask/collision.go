@@ -5,12 +5,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Collisions of hashes. A slot has 61 bits of the hash of its key, and a billion
-// keys hold a pair that agrees in them with a chance of one in nine. While the
-// store is open the record decides which key a slot is about. Replaying the log
-// cannot afford that: the record that a put replaces is anywhere in the log. So
-// the manifest remembers every hash that two keys had at a time, before the
-// second of them is written, and only for those does replaying read the record.
+// Collisions of hashes. A slot has 61 bits of the hash of its key, and a billion keys hold a pair that agrees in them
+// with a chance of one in nine. While the store is open the record decides which key a slot is about. Replaying the log
+// cannot afford that: the record that a put replaces is anywhere in the log. So the manifest remembers every hash that
+// two keys had at a time, before the second of them is written, and only for those does replaying read the record.
 
 // noteCollision is called before a slot of a key that has none is inserted. If
 // there is one of that hash it is another key's.

@@ -41,9 +41,8 @@ var (
 // CorruptError reports damaged bytes: in which file, by its base name, at which offset, and why.
 type CorruptError = failure.CorruptError
 
-// NoSpace reports whether something failed for lack of disk space, or because a
-// quota or the longest that a file may be is reached. Of errors of the store
-// that are about its own directory errors.Is(err, ErrNoSpace) says the same.
+// NoSpace reports whether something failed for lack of disk space, or because a quota or the longest that a file may be
+// is reached. Of errors of the store that are about its own directory errors.Is(err, ErrNoSpace) says the same.
 func NoSpace(err error) bool { return failure.NoSpace(err) }
 
 // ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.

@@ -8,18 +8,16 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/system"
 )
 
-// A history is an order of commits. The store id says whose the files are; the history id says
-// which order a sequence number belongs to. Where a crash loses the tail of the log, its sequence
-// numbers are assigned again, to other commits. So a store that others follow notes the history in
-// the system record stave:epoch, and an Open for writing that does not follow a clean close begins
-// a new one before it accepts a commit (I3).
+// A history is an order of commits. The store id says whose the files are; the history id says which order a sequence
+// number belongs to. Where a crash loses the tail of the log, its sequence numbers are assigned again, to other
+// commits. So a store that others follow notes the history in the system record stave:epoch, and an Open for writing
+// that does not follow a clean close begins a new one before it accepts a commit (I3).
 //
 // What a crash leaves: the record says "open", durably, from before the first commit of an Open
 // until Close, which writes "closed" as the last record of the log. So a record "closed", of this
 // store and with nothing after it, proves that no commit has been lost.
 
-// History says which history the store is in. Within it a sequence number stands for one commit,
-// permanently.
+// History says which history the store is in. Within it a sequence number stands for one commit, permanently.
 type History struct {
 	Term  uint64 // how many histories came before it; 0 if none was ever noted
 	ID    HistoryID
@@ -48,9 +46,8 @@ func (s *Store) History() (History, error) {
 	return History{Term: e.Term, ID: e.ID, Began: time.UnixMilli(e.Began), Past: e.Past}, nil
 }
 
-// BeginHistory begins a new history, durably: all commits so far are of the
-// ones before it, all later ones are of it. From then on the store notes its
-// history. Errors: ErrReadOnly, ErrClosed, ErrFailed, or the file system's.
+// BeginHistory begins a new history, durably: all commits so far are of the ones before it, all later ones are of it.
+// From then on the store notes its history. Errors: ErrReadOnly, ErrClosed, ErrFailed, or the file system's.
 func (s *Store) BeginHistory() (History, error) {
 	t, err := s.BeginAll(true)
 	if err != nil {
@@ -127,8 +124,7 @@ func (s *Store) putEpoch(e *history.Epoch, leave int64) error {
 	return s.log.Sync()
 }
 
-// HistoryID is the name of one order of commits: random, but for that of a store
-// that has never noted one.
+// HistoryID is the name of one order of commits: random, but for that of a store that has never noted one.
 type HistoryID = history.ID
 
 // PastHistory is one that the store was in before, by its ID. All its records up to

@@ -10,9 +10,8 @@ import (
 
 // Loading the INDEX at Open.
 
-// loadIndex makes the keydir what the INDEX says, and returns how far that is
-// the log. Any error means: do without, and nothing has been loaded. With
-// NoIndex nothing is loaded either, and a writer learns whether it fits so far.
+// loadIndex makes the keydir what the INDEX says, and returns how far that is the log. Any error means: do without, and
+// nothing has been loaded. With NoIndex nothing is loaded either, and a writer learns whether it fits so far.
 func (s *opener) loadIndex() (*indexfile.Contents, error) {
 	if s.opts.seam.NoIndex && s.opts.ReadOnly {
 		return nil, nil

@@ -11,8 +11,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Rebuilding stripes of the keydir from the log, when their sections of the INDEX turn out to be
-// damaged after Open.
+// Rebuilding stripes of the keydir from the log, when their sections of the INDEX turn out to be damaged after Open.
 
 // rebuild returns what the log says of a stripe, by space, as dumps. The first call replays the log for all stripes
 // that cannot be loaded: as long as they are not, they do not change. The caller holds the lock of stripe i.

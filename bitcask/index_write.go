@@ -14,8 +14,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Writing the INDEX: at Close, and in the background when replaying what came
-// after the last one would take long.
+// Writing the INDEX: at Close, and in the background when replaying what came after the last one would take long.
 
 const (
 	// indexEvery is how often it is asked whether an INDEX is due.
@@ -56,8 +55,7 @@ func (x *indexState) usable(set *segment.Set) bool {
 	return x.size > 0
 }
 
-// backlog is how many bytes of segments opening would have to replay after the
-// INDEX, or for lack of one.
+// backlog is how many bytes of segments opening would have to replay after the INDEX, or for lack of one.
 func (x *indexState) backlog(set *segment.Set) (n int64) {
 	lengths := x.lengths
 	if !x.usable(set) {
@@ -93,10 +91,9 @@ func (s *Store) indexIfDue() (more bool) {
 // element 24 and 19.
 func indexLength(inMemory int64) int64 { return inMemory * 2 / 3 }
 
-// SaveIndex writes the file INDEX now, so that the next Open need not replay the log. Close does so
-// by itself, and so does the background when it is worth it. It does nothing in a store that is
-// read-only or has seam.Options.NoIndex, and gives up, without an error, while namespaces are
-// flushed or swapped continually.
+// SaveIndex writes the file INDEX now, so that the next Open need not replay the log. Close does so by itself, and so
+// does the background when it is worth it. It does nothing in a store that is read-only or has seam.Options.NoIndex,
+// and gives up, without an error, while namespaces are flushed or swapped continually.
 func (s *Store) SaveIndex() error {
 	if s.opts.ReadOnly || s.opts.seam.NoIndex {
 		return nil
@@ -172,9 +169,8 @@ func (x *indexState) opensLate(last uint64) bool {
 // INDEX is never half written. Writers continue; maintenanceMu is held, so that no location leads
 // into a segment that is about to be removed.
 //
-// What a crash leaves: before the rename the old INDEX and an INDEX.new that
-// the next Open removes; after it the old or the new one. Every location in it
-// is on disk before its name is.
+// What a crash leaves: before the rename the old INDEX and an INDEX.new that the next Open removes; after it the old or
+// the new one. Every location in it is on disk before its name is.
 func (s *Store) writeIndex(cancelled func() bool) error {
 	temp, name := filepath.Join(s.dir, indexfile.TempName), filepath.Join(s.dir, IndexFile)
 	f, err := vfs.Temporary(s.opts.seam.FS, temp)

@@ -26,8 +26,7 @@ func (s *Store) Mark() (Mark, error) {
 	return m, err
 }
 
-// Reached reports whether the log has been in the state of a mark. It is to be
-// asked before the first write.
+// Reached reports whether the log has been in the state of a mark. It is to be asked before the first write.
 func (s *Store) Reached(m Mark) bool {
 	ss := s.segments.Load()
 	if ss.Find(m.Segment) != nil && !indexfile.PlaceOf(m).Fits(ss, func(is indexfile.Segment, err error) error {
@@ -56,8 +55,7 @@ func (s *opener) reached(m Mark) bool {
 	return gave(s.man.Manifest, m, s.log.Next())
 }
 
-// Mark names a state of the log: all that it holds up to a sequence number, with
-// the opening of the store that gave the number, and the place where it ends:
-// fields Opening, Sequence, Segment, Length and Sum. INDEX and TTL carry the mark
+// Mark names a state of the log: all that it holds up to a sequence number, with the opening of the store that gave the
+// number, and the place where it ends: fields Opening, Sequence, Segment, Length and Sum. INDEX and TTL carry the mark
 // of the state that they describe.
 type Mark = format.Mark

@@ -12,17 +12,14 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// SyncMode says when acknowledged writes are on disk. In every mode an
-// acknowledged write survives a killed process; the modes differ in what a
-// power cut may take.
+// SyncMode says when acknowledged writes are on disk. In every mode an acknowledged write survives a killed process;
+// the modes differ in what a power cut may take.
 type SyncMode int
 
 const (
-	// SyncInterval syncs every Options.SyncEvery: a power cut takes at most
-	// the writes of that time.
+	// SyncInterval syncs every Options.SyncEvery: a power cut takes at most the writes of that time.
 	SyncInterval SyncMode = iota
-	// SyncAlways acknowledges a write only once it is on disk. One sync
-	// serves every writer that waits.
+	// SyncAlways acknowledges a write only once it is on disk. One sync serves every writer that waits.
 	SyncAlways
 	// SyncNone leaves it to the operating system, and to Sync and Close.
 	SyncNone
@@ -45,9 +42,8 @@ type Options struct {
 	// SyncEvery is the time between syncs with SyncInterval. In every mode a store without a write for so long is
 	// synced, and the manifest notes how far its log reaches. Default: 1 s.
 	SyncEvery time.Duration
-	// SegmentSize is the length in bytes from which a segment is sealed; a
-	// single larger commit gets a segment of its own. Default: 256 MiB.
-	// Less than 256 bytes counts as 256. Highest: 2 GiB.
+	// SegmentSize is the length in bytes from which a segment is sealed; a single larger commit gets a segment of its
+	// own. Default: 256 MiB. Less than 256 bytes counts as 256. Highest: 2 GiB.
 	SegmentSize int64
 	// ReadOnly opens without the lock, alongside a live writer, and changes not
 	// one byte. It sees the store as it was at Open, unless Follow is set. Default: false.
@@ -60,19 +56,17 @@ type Options struct {
 	// *CorruptError, all others are intact. Recovery().Damage lists the damage. If it cannot be
 	// narrowed down, Open fails all the same: any key could be stale. Default: false.
 	ReadDamaged bool
-	// Reserve is how many bytes of disk space are kept in the file RESERVE for
-	// deletes and merges on a disk that is full. Default: a quarter of the log up
-	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
+	// Reserve is how many bytes of disk space are kept in the file RESERVE for deletes and merges on a disk that is
+	// full. Default: a quarter of the log up to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
 	Reserve int64
 	// Logger receives recoveries and background failures. Its handler must not use the store. A
 	// handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
-	// Open calls Loading when it knows the store's id and the sequence number after which it will
-	// replay changes. replayed is called for every change of a deadline among them, by several
-	// goroutines at a time, those of one key in sequence order; before that, if known is false,
-	// once for every existing deadline. Open may start over and call Loading again with 0. A nil
-	// replayed is never called. One that panics ends the process, for its goroutine is not the
-	// caller's. Default: none.
+	// Open calls Loading when it knows the store's id and the sequence number after which it will replay changes.
+	// replayed is called for every change of a deadline among them, by several goroutines at a time, those of one key
+	// in sequence order; before that, if known is false, once for every existing deadline. Open may start over and call
+	// Loading again with 0. A nil replayed is never called. One that panics ends the process, for its goroutine is not
+	// the caller's. Default: none.
 	Loading func(store [16]byte, after uint64) (replayed func(DeadlineEvent), known bool)
 
 	seam seam.Options // of tests and tools

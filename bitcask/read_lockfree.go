@@ -2,9 +2,8 @@ package bitcask
 
 import "github.com/stavedb/stave/keydir"
 
-// Reading a string without a lock. Nothing here waits for anyone: not for a writer of
-// the same stripe, a rotation or a merge. What it cannot prove it leaves to the
-// locked path, which is the authority for everything.
+// Reading a string without a lock. Nothing here waits for anyone: not for a writer of the same stripe, a rotation or a
+// merge. What it cannot prove it leaves to the locked path, which is the authority for everything.
 //
 // A value is right if all of this holds:
 //
@@ -51,9 +50,8 @@ func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]b
 	return dst, lookup
 }
 
-// TryGet appends the value of a string of any namespace to dst, without a lock and without waiting.
-// After LookupRetry, only a transaction can determine what the key holds; that is always so for
-// collections and for keys with a deadline.
+// TryGet appends the value of a string of any namespace to dst, without a lock and without waiting. After LookupRetry,
+// only a transaction can determine what the key holds; that is always so for collections and for keys with a deadline.
 func (s *Store) TryGet(dst []byte, ns int, key string) ([]byte, keydir.Lookup) {
 	if !lockFree || len(key) > MaxKey {
 		return dst, keydir.LookupRetry

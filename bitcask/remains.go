@@ -16,6 +16,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
+// The remains of files that recovery truncates. What a crash leaves as whole files is removed: store_segments.go.
+
 // Remains is a stretch of a file that recovery has truncated, or, in a store that is open for reading, would truncate.
 type Remains struct {
 	File   string // it was part of
@@ -32,7 +34,7 @@ func (r Remains) String() string {
 	return s
 }
 
-// keepRemains copies the end of a file, which is about to be truncated at h.offset, into a file of its own, and makes
+// keepRemains copies the end of a file, which is about to be truncated at h.Offset, into a file of its own, and makes
 // that durable but for its name. It returns the name; none if there are only zeros. The same bytes are not kept twice.
 //
 // A crash leaves TORN.new, which the next Open removes, or the whole copy alongside the file that still has the bytes.

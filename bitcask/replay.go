@@ -74,8 +74,7 @@ func (s *opener) truncateTail() error {
 	return err
 }
 
-// reachesMerges makes sure, once the log has been read, that it reaches as far
-// as it did when segments were merged.
+// reachesMerges makes sure, once the log has been read, that it reaches as far as it did when segments were merged.
 func (s *opener) reachesMerges() error {
 	if s.man.Through < s.log.Next() {
 		return nil

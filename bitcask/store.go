@@ -20,10 +20,9 @@ import (
 
 // Store is an open store. Its methods may be called from any goroutine.
 //
-// There is one family of locks. stripes guard everything in RAM about the keys
-// whose hash begins with their number: directory, collections, and, as long as
-// one is held, the files that the locations lead to. The log's own lock is taken within
-// them, man.mu within that; writing.mu and maintenanceMu before all of them.
+// There is one family of locks. stripes guard everything in RAM about the keys whose hash begins with their number:
+// directory, collections, and, as long as one is held, the files that the locations lead to. The log's own lock is
+// taken within them, man.mu within that; writing.mu and maintenanceMu before all of them.
 type Store struct {
 	dir    string
 	opts   Options
@@ -144,8 +143,7 @@ func (s *Store) startWork(hintless []uint32) {
 	}
 }
 
-// syncLog is the sync of SyncInterval. A failure is kept: every later write
-// returns it.
+// syncLog is the sync of SyncInterval. A failure is kept: every later write returns it.
 func (s *Store) syncLog() (more bool) {
 	if s.SyncMode() != SyncInterval {
 		return true
@@ -168,8 +166,7 @@ func (s *Store) Sync() error {
 	return s.log.Sync()
 }
 
-// Close makes everything durable and releases the store. It waits for
-// running transactions. A second call does nothing.
+// Close makes everything durable and releases the store. It waits for running transactions. A second call does nothing.
 func (s *Store) Close() error {
 	t := s.newTx(true)
 	t.locks.holdAll()

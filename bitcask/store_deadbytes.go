@@ -10,10 +10,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Live bytes are counted by location: a record's bytes are live while the
-// keydir points to it. The rest of a segment, tombstones and headers included,
-// is dead. Locations carry a size class, so the counts are estimates, up to an
-// eighth too high for a record.
+// Live bytes are counted by location: a record's bytes are live while the keydir points to it. The rest of a segment,
+// tombstones and headers included, is dead. Locations carry a size class, so the counts are estimates, up to an eighth
+// too high for a record.
 
 // deadBytes takes the bytes that are not live any more from the counts of their segments: at once, or, where many are
 // dropped together, when somebody asks for the counts. So the memory of these is released in DrainDropped, not under
@@ -57,9 +56,8 @@ func (d *deadBytes) countCollection(c keydir.Dropped) {
 	})
 }
 
-// DrainDropped updates the counts of live bytes for collections that were dropped whole, and
-// releases their memory. The owner of a store with collections calls it at intervals; Stats and
-// merge planning do, too.
+// DrainDropped updates the counts of live bytes for collections that were dropped whole, and releases their memory. The
+// owner of a store with collections calls it at intervals; Stats and merge planning do, too.
 func (s *Store) DrainDropped() { s.dead.drain() }
 
 func (d *deadBytes) drain() {

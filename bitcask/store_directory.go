@@ -49,6 +49,29 @@ type directoryGuard struct {
 	logger *slog.Logger
 }
 
+// takeDirectory takes the handle of the directory and, for writing, LOCK, and opens the reserve.
+func (s *opener) takeDirectory() (err error) {
+	hold := vfs.HoldNew
+	if s.opts.ReadOnly {
+		hold = vfs.Hold
+	}
+	if s.guard.held, err = hold(s.opts.seam.FS, s.dir); err != nil {
+		return err
+	}
+	s.opts.seam.FS = s.guard.held
+	s.startReserve()
+	if !s.opts.ReadOnly {
+		if s.guard.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
+			if errors.Is(err, vfs.ErrLocked) {
+				return fmt.Errorf("%w: %w", ErrLocked, err)
+			}
+			return err
+		}
+		s.reserve.Open()
+	}
+	return nil
+}
+
 // close releases the lock and the handle.
 func (g *directoryGuard) close() error {
 	var errs []error

@@ -9,8 +9,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// hintLoop writes the hints of newly sealed segments. A hint only saves time,
-// so its failure is logged and no more.
+// hintLoop writes the hints of newly sealed segments. A hint only saves time, so its failure is logged and no more.
 func (s *Store) hintLoop(done map[uint32]bool) {
 	for {
 		select {

@@ -37,8 +37,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	return err
 }
 
-// withKey finds the name of the key of a slot: in RAM for collections, in its
-// record for strings.
+// withKey finds the name of the key of a slot: in RAM for collections, in its record for strings.
 func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
 	if slot.Type != keydir.String {
 		if coll := sp.Dir.CollectionOf(h, slot); !coll.Empty() {
@@ -99,8 +98,7 @@ func (t *Tx) randomKey(sp *namespace.Space, stripe int, random func() uint64) (k
 	return "", false, nil
 }
 
-// Len is the number of keys of a namespace, expired but not yet reaped ones
-// included. O(1).
+// Len is the number of keys of a namespace, expired but not yet reaped ones included. O(1).
 func (s *Store) Len(ns int) int {
 	if sp := s.spaces.Of(ns); sp != nil {
 		return sp.Dir.Len()

@@ -18,8 +18,7 @@ import (
 // caller. One index probe, one read of the record.
 func (s *Store) Get(key string) ([]byte, error) { return s.GetInto(nil, key) }
 
-// GetInto appends the value of key to dst, or returns dst and ErrNotFound. It
-// allocates only what dst lacks.
+// GetInto appends the value of key to dst, or returns dst and ErrNotFound. It allocates only what dst lacks.
 func (s *Store) GetInto(dst []byte, key string) ([]byte, error) {
 	if len(key) > MaxKey {
 		return dst, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
@@ -159,8 +158,7 @@ func (b *Batch) Delete(key string) {
 // Len is the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) }
 
-// Commit applies the batch in order and empties it. After an error nothing
-// has happened.
+// Commit applies the batch in order and empties it. After an error nothing has happened.
 func (b *Batch) Commit() error {
 	t, err := b.s.Begin(true, b.keys...)
 	defer t.Recycle()

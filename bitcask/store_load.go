@@ -13,13 +13,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Loading replays every segment, from its hint where there is a good one and from its data
-// otherwise, in order of sequence number: the segments are merged like sorted files, so the last
-// write wins without sequence numbers in the keydir, and the order in which merges left the
-// segments does not matter.
+// Loading replays every segment, from its hint where there is a good one and from its data otherwise, in order of
+// sequence number: the segments are merged like sorted files, so the last write wins without sequence numbers in the
+// keydir, and the order in which merges left the segments does not matter.
 
-// load builds the keydir: from the INDEX and what the log has after it, or from
-// all of the log.
+// load builds the keydir: from the INDEX and what the log has after it, or from all of the log.
 func (s *opener) load() error {
 	if err := s.loadLog(); err != nil {
 		return err
@@ -79,9 +77,8 @@ func (s *opener) refuseIndex(err error) {
 	s.stale = append(s.stale, IndexFile)
 }
 
-// removeStale removes the files that describe another log than this one, before
-// anything is written: they could fit once it has grown. It does so after all
-// that can refuse the store.
+// removeStale removes the files that describe another log than this one, before anything is written: they could fit
+// once it has grown. It does so after all that can refuse the store.
 func (s *opener) removeStale() error {
 	if s.opts.ReadOnly || len(s.stale) == 0 {
 		return nil

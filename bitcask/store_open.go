@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/indexfile"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -50,9 +48,8 @@ func (s *Store) Recovery() Recovery {
 	return s.recovery
 }
 
-// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked,
-// ErrVersion, ErrManifest, ErrMissing, ErrForeign, *CorruptError (each with
-// the file), or the file system's.
+// Open opens the store in dir, creating both if need be. Errors: ErrOption, ErrLocked, ErrVersion, ErrManifest,
+// ErrMissing, ErrForeign, *CorruptError (each with the file), or the file system's.
 func Open(dir string, o *Options) (*Store, error) { return openUntil(context.Background(), dir, o) }
 
 // openUntil is Open, unless the context ends before the log has been read.
@@ -120,6 +117,9 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 			err = errors.Join(fmt.Errorf("open %s: %w", dir, err), s.release())
 		}
 	}()
+	if err := s.takeDirectory(); err != nil {
+		return nil, err
+	}
 	if err := s.openManifest(); err != nil {
 		return nil, err
 	}
@@ -198,29 +198,8 @@ func (s *opener) startReserve() {
 	})
 }
 
-// openManifest takes the lock and reads the manifest, or makes a new store
-// where there is nothing yet.
+// openManifest reads the manifest, or makes a new store where there is nothing yet.
 func (s *opener) openManifest() (err error) {
-	hold := vfs.HoldNew
-	if s.opts.ReadOnly {
-		hold = vfs.Hold
-	}
-	if s.guard.held, err = hold(s.opts.seam.FS, s.dir); err != nil {
-		return err
-	}
-	s.opts.seam.FS = s.guard.held
-	s.startReserve()
-	if !s.opts.ReadOnly {
-		if s.guard.lock, err = s.opts.seam.FS.Lock(filepath.Join(s.dir, format.LockName)); err != nil {
-			if errors.Is(err, vfs.ErrLocked) {
-				return fmt.Errorf("%w: %w", ErrLocked, err)
-			}
-			return err
-		}
-	}
-	if !s.opts.ReadOnly {
-		s.reserve.Open()
-	}
 	s.man.Manifest, err = manifest.Read(s.opts.seam.FS, s.dir, s.opts.mode(), s.tolerance())
 	if err == nil {
 		s.recovery.TornManifest = len(s.man.Rest) > 0
@@ -253,86 +232,6 @@ func (s *opener) openManifest() (err error) {
 	}
 	s.man.Manifest, err = manifest.Create(s.opts.seam.FS, s.dir, id, seed)
 	return err
-}
-
-// openSegments opens the files the manifest names, after making sure that
-// they are all there, and finds the leftovers of an interrupted rotation or merge.
-func (s *opener) openSegments() error {
-	names, err := s.opts.seam.FS.List(s.dir)
-	if err != nil {
-		return err
-	}
-	s.present = make(map[string]bool, len(names))
-	for _, name := range names {
-		s.present[name] = true
-	}
-	var list []*segment.Segment
-	open := func(id uint32) (*segment.Segment, error) {
-		sg, err := s.openSegment(id)
-		if err == nil {
-			list = append(list, sg)
-			s.segments.Store(segment.NewSet(list)) // so that release closes it
-		}
-		return sg, err
-	}
-	for id, si := range s.man.Sealed {
-		sg, err := open(id)
-		if err != nil {
-			return err
-		}
-		if err := s.bind(sg, si); err != nil {
-			return err
-		}
-		sg.MapTo(s.opts.mapFor(sg))
-	}
-	// The newest first: alongside a live writer each then is as long as it was
-	// before anything that we see in the next was written, or longer.
-	for _, id := range slices.Backward(s.man.Tail) {
-		sg, err := open(id)
-		if err != nil {
-			return err
-		}
-		if err := s.bindTail(sg); err != nil {
-			return err
-		}
-		if err := sg.FindContent(s.man.ClosedUpTo(id)); err != nil {
-			return err
-		}
-		s.tail = slices.Insert(s.tail, 0, sg)
-		sg.MapTo(s.opts.mapFor(sg))
-	}
-	return s.findLeftovers(names)
-}
-
-// findLeftovers notes files with our names that the manifest does not know, for clearAway. All that it does know are
-// there. One that holds commits and was not written by a merge is not a leftover: the manifest has lost an edit.
-func (s *opener) findLeftovers(names []string) error {
-	for _, name := range names {
-		id, suffix, ours := format.ParseName(name)
-		_, _, _, remains := format.ParseRemainsName(name)
-		_, sealed := s.man.Sealed[id]
-		switch {
-		case name == manifest.FileName || name == format.LockName || name == TTLName || name == IndexFile || name == ReserveName:
-			continue
-		case name == manifest.TempName || name == segment.HintTemp || name == indexfile.TempName || name == TTLName+".new" || name == format.RemainsTemp:
-		case name == historyDir || name == orphansDir:
-			continue // of a later version
-		case remains:
-			s.recovery.Remains = append(s.recovery.Remains, name)
-			continue
-		case !ours:
-			s.recovery.Unknown = append(s.recovery.Unknown, name)
-			continue
-		case sealed || slices.Contains(s.man.Tail, id) && suffix == format.DataSuffix:
-			continue
-		case suffix == format.DataSuffix:
-			if err := s.checkLeftover(id); err != nil {
-				return err
-			}
-		}
-		s.leftover = append(s.leftover, name)
-	}
-	return nil
 }
 
 // makeGood brings the files into the state that Open has determined, when it is certain that the store opens: until
@@ -372,68 +271,9 @@ func (s *opener) bootOf() []byte {
 	return []byte(crand.Text())[:len(s.man.Here)]
 }
 
-// clearAway removes the leftovers. One may go by itself: a store that has lost its LOCK to this one may just be
-// publishing it.
-func (s *opener) clearAway() error {
-	for _, name := range s.leftover {
-		err := s.opts.seam.FS.Remove(filepath.Join(s.dir, name))
-		if failure.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		s.recovery.Removed = append(s.recovery.Removed, name)
-	}
-	if len(s.leftover) == 0 {
-		return nil
-	}
-	return s.opts.seam.FS.SyncDir(s.dir)
-}
-
-// Directories within that of the store whose names are reserved: for segments that merges have taken out, and for
-// commits that another history lacks.
-const (
-	historyDir = "history"
-	orphansDir = "orphans"
-)
-
-// TTLName is the file of deadlines alongside the log; package ttl owns it.
-const TTLName = "TTL"
-
-func (s *opener) checkLeftover(id uint32) error {
-	sg, err := segment.Open(s.opts.seam.FS, s.dir, s.man.StoreOf(id), id, vfs.ReadOnly)
-	if errors.Is(err, ErrForeign) || errors.Is(err, ErrVersion) {
-		return err
-	}
-	if failure.IsDamage(err) || failure.IsNotExist(err) {
-		return nil // not even a header: an interrupted creation; or a writer alongside us has removed it
-	}
-	if err != nil {
-		return err
-	}
-	held := sg.Size.Load() > format.SegmentHeaderSize && !sg.Merged && id >= s.man.NextID
-	if held {
-		// Only frames count: a crash may have left a longer file of zeros.
-		_, err = segment.NewFrames(sg).Next()
-		held = err == nil
-	}
-	if cerr := sg.Close(); cerr != nil {
-		return cerr
-	}
-	if err := segment.IgnoreEnd(err); err != nil {
-		return err
-	}
-	if held && !s.outdated() {
-		return &CorruptError{File: manifest.FileName, Offset: s.man.Size, Reason: fmt.Sprintf("%s holds commits but is not listed", format.DataName(id))}
-	}
-	return nil
-}
-
-// outdated reports whether a live writer alongside us has progressed since we read the manifest:
-// merges remove files that it lists, rotations add files that it does not list. An edit is written
-// before the files of a merge go, and before a new segment holds anything, so a reader that checks
-// for the edit after the files finds it.
+// outdated reports whether a live writer alongside us has progressed since we read the manifest: merges remove files
+// that it lists, rotations add files that it does not list. An edit is written before the files of a merge go, and
+// before a new segment holds anything, so a reader that checks for the edit after the files finds it.
 func (s *opener) outdated() bool {
 	if !s.opts.ReadOnly || s.man.Manifest == nil {
 		return false
@@ -446,9 +286,8 @@ func (s *opener) outdated() bool {
 	return now.Close() == nil && !same
 }
 
-// noteOpening notes in the manifest that this writer gives the sequence numbers
-// from here on. A full disk is no reason not to open: then there is no id, and
-// nothing that this writer writes about the log will be believed.
+// noteOpening notes in the manifest that this writer gives the sequence numbers from here on. A full disk is no reason
+// not to open: then there is no id, and nothing that this writer writes about the log will be believed.
 func (s *opener) noteOpening(first uint64) error {
 	var id uint64
 	for id == 0 {

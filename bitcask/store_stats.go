@@ -125,8 +125,7 @@ type Inheritance struct {
 	Through uint64   // sequence of the last record that the two share; 0: unknown
 }
 
-// Inherited lists the stores that this one is a copy of, the first one first:
-// its original is the last.
+// Inherited lists the stores that this one is a copy of, the first one first: its original is the last.
 func (s *Store) Inherited() []Inheritance {
 	s.man.mu.Lock()
 	defer s.man.mu.Unlock()

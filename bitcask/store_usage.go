@@ -9,9 +9,8 @@ type Usage struct {
 	Elements int   // fields, members or entries; 0 for a string
 }
 
-// Usage estimates what a key takes, with its deadlines. Of a collection it looks at
-// so many records, all if samples is 0, and takes the rest for as long as these on
-// average. ok is false if the key holds nothing. O(samples).
+// Usage estimates what a key takes, with its deadlines. Of a collection it looks at so many records, all if samples is
+// 0, and takes the rest for as long as these on average. ok is false if the key holds nothing. O(samples).
 func (t *Tx) Usage(ns int, key string, samples int) (u Usage, ok bool, err error) {
 	return t.usage(ns, key, samples, nil)
 }

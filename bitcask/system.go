@@ -12,11 +12,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// System records are what the store notes of itself, by name, alongside the keys
-// and untouched by flushes: stave:{name} -> value. The newest record of each
-// name counts; an empty value says that there is none. They are few and small,
-// so their values are kept in RAM. Merges copy them all, whatever their names:
-// a newer version may have written them.
+// System records are what the store notes of itself, by name, alongside the keys and untouched by flushes: stave:{name}
+// -> value. The newest record of each name counts; an empty value says that there is none. They are few and small, so
+// their values are kept in RAM. Merges copy them all, whatever their names: a newer version may have written them.
 
 // System returns the value of a system record; nil if there is none.
 func (s *Store) System(name string) []byte {
@@ -42,10 +40,9 @@ func (s *Store) checkSystem() error {
 	return err
 }
 
-// PutSystem sets a system record, in the same commit as all else that the
-// transaction does; an empty value deletes it. System returns it after the
-// commit. Until End no other transaction puts one. Errors: ErrTooLarge for a
-// name or value over its limit, or one record too many.
+// PutSystem sets a system record, in the same commit as all else that the transaction does; an empty value deletes it.
+// System returns it after the commit. Until End no other transaction puts one. Errors: ErrTooLarge for a name or value
+// over its limit, or one record too many.
 func (t *Tx) PutSystem(name string, value []byte) error {
 	switch {
 	case !t.open:
@@ -76,8 +73,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	return err
 }
 
-// systemThere reports whether the transaction sees a system record of a name,
-// and how many others it sees.
+// systemThere reports whether the transaction sees a system record of a name, and how many others it sees.
 func (t *Tx) systemThere(name string) (there bool, others int) {
 	changed := map[string]bool{} // whether there is one
 	for i := range t.recs {
@@ -110,8 +106,7 @@ func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq u
 	addLive(sg, loc)
 }
 
-// replaySystem notes a system record of the log, which the INDEX may have had
-// already.
+// replaySystem notes a system record of the log, which the INDEX may have had already.
 func (s *opener) replaySystem(sg *segment.Segment, e *format.Entry) {
 	s.recovery.Replayed++
 	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)

@@ -13,14 +13,13 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Commit writes everything the transaction did as one frame, with one write,
-// and gives the keydir the real locations. The locks stay held until End. The
-// result is a ticket for WaitDurable: the sequence number after the last record of
-// the commit, so tickets compare as commits do; zero if there was nothing to write. After
-// an error nothing has happened and End rolls the changes back.
+// Commit appends everything the transaction did to the log as one frame, and gives the keydir the real locations. The
+// locks stay held until End. The result is a ticket for WaitDurable: the sequence number after the last record of the
+// commit, so tickets compare as commits do; zero if there was nothing to write. After an error nothing has happened and
+// End rolls the changes back.
 //
-// I1: when Commit returns, the frame has been passed to the kernel, so it survives
-// the process; WaitDurable returns when it survives the machine.
+// I1: when Commit returns, the frame has been copied into a mapping of the file, or written to it, with several writes
+// if values are long. So it survives the process; WaitDurable returns when it survives the machine.
 func (t *Tx) Commit() (ticket uint64, err error) {
 	if !t.open {
 		return 0, ErrTxDone

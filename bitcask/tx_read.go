@@ -6,11 +6,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Reading within a transaction: from the log, or from what the transaction has
-// written so far.
+// Reading within a transaction: from the log, or from what the transaction has written so far.
 
-// Find reports what key holds: its slot and, for a collection, its handle. The
-// Type is None if it holds nothing.
+// Find reports what key holds: its slot and, for a collection, its handle. The Type is None if it holds nothing.
 func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 	h, err := t.hash(key)
 	if err != nil {
@@ -71,9 +69,8 @@ func (t *Tx) find(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydi
 	}
 }
 
-// deadlineSlot finds the slot of the deadline record of key. The key itself
-// exists, so a slot of the same hash is its own unless two hashes collide;
-// the record decides.
+// deadlineSlot finds the slot of the deadline record of key. The key itself exists, so a slot of the same hash is its
+// own unless two hashes collide; the record decides.
 func (t *Tx) deadlineSlot(sp *namespace.Space, h uint64, key string) (keydir.Slot, bool, error) {
 	for i := 0; ; i++ {
 		slot, ok := sp.Dir.Find(h, i)
@@ -91,8 +88,7 @@ func (t *Tx) deadlineSlot(sp *namespace.Space, h uint64, key string) (keydir.Slo
 	}
 }
 
-// prove reports whether the string record at loc is that of key, and
-// remembers the place of its value.
+// prove reports whether the string record at loc is that of key, and remembers the place of its value.
 func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error) {
 	q := segment.Query{Namespace: sp.ID, Kind: KindString, Type: keydir.String, Key: key}
 	value, _, match, err := t.get(nil, loc, &q, true)
@@ -102,8 +98,7 @@ func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error
 	return match, err
 }
 
-// get reads a record from the log or, if it is still waiting, from the
-// transaction.
+// get reads a record from the log or, if it is still waiting, from the transaction.
 func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byte, int, bool, error) {
 	if loc.Pending() {
 		rec := t.recs[loc.Offset()].record(t.buf)

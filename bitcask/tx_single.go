@@ -7,9 +7,8 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// The most common transaction puts one string and does nothing else. The keydir changes once for
-// such a put, when it is in the log and has its real location, so there is nothing to roll back and
-// nothing to move.
+// The most common transaction puts one string and does nothing else. The keydir changes once for such a put, when it is
+// in the log and has its real location, so there is nothing to roll back and nothing to move.
 
 // singlePut is a put that is all its transaction did so far.
 type singlePut struct {
@@ -29,8 +28,7 @@ func (t *Tx) materialize() {
 	t.putSlot(r.sp, r.h, old, old.Type != keydir.None, now)
 }
 
-// placeSingle gives the keydir the location of a single put, which is now in
-// the log.
+// placeSingle gives the keydir the location of a single put, which is now in the log.
 func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 	r, old := &t.recs[0], t.single.old
 	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
@@ -43,9 +41,8 @@ func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
 	addLive(sg, now.Loc)
 }
 
-// replaced is find for a put: what the key holds now. The old value does not
-// matter, so a string's name is believed without its checksum, which spares
-// reading the whole record. Everything but a plain match is left to find.
+// replaced is find for a put: what the key holds now. The old value does not matter, so a string's name is believed
+// without its checksum, which spares reading the whole record. Everything but a plain match is left to find.
 func (t *Tx) replaced(sp *namespace.Space, h uint64, key string) (keydir.Slot, keydir.Collection, error) {
 	for i := 0; ; i++ {
 		slot, ok := sp.Dir.Find(h, i)

@@ -3,8 +3,6 @@ package bitcask
 import (
 	"slices"
 	"sync/atomic"
-
-	"github.com/stavedb/stave/keydir"
 )
 
 // A transaction that writes many records would keep out everybody whose keys share a stripe with
@@ -147,54 +145,5 @@ func (w *claimWait) forEnd(c *claim) {
 func (w *claimWait) over() {
 	if w.waiting {
 		w.waiters.Add(-1)
-	}
-}
-
-// lockWhole locks a stripe that is loaded and without claims. The caller holds no other.
-func (s *Store) lockWhole(stripe int, write bool) error {
-	if err := s.lazy.loadStripe(stripe); err != nil {
-		return err
-	}
-	w := claimWait{waiters: &s.claimWaiters}
-	for st := &s.stripes[stripe]; ; {
-		if write {
-			st.Lock()
-		} else {
-			st.RLock()
-		}
-		if len(st.claims) == 0 {
-			w.over()
-			return nil
-		}
-		c := st.claims[0].claim
-		s.unlockWhole(stripe, write)
-		w.forEnd(c)
-	}
-}
-
-func (s *Store) unlockWhole(stripe int, write bool) {
-	if write {
-		s.stripes[stripe].Unlock()
-	} else {
-		s.stripes[stripe].RUnlock()
-	}
-}
-
-// lockKey locks the stripe of a key, shared, when it is loaded and nobody claims the key.
-func (s *Store) lockKey(h uint64) (*stripe, error) {
-	i := keydir.StripeOf(h)
-	if err := s.lazy.loadStripe(i); err != nil {
-		return nil, err
-	}
-	w := claimWait{waiters: &s.claimWaiters}
-	for st := &s.stripes[i]; ; {
-		st.RLock()
-		c := st.claimOf(h)
-		if c == nil {
-			w.over()
-			return st, nil
-		}
-		st.RUnlock()
-		w.forEnd(c)
 	}
 }

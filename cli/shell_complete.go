@@ -307,7 +307,7 @@ func isPlain[T string | []byte](word T) bool {
 	return true
 }
 
-// quoteWord writes a word so that splitLine reads it back.
+// quoteWord writes a word so that terminal.SplitLine reads it back.
 func quoteWord(word []byte) string {
 	if len(word) > 0 && isPlain(word) {
 		return string(word)

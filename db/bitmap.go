@@ -78,7 +78,7 @@ func (b Bitmap) Get(offset int64) (bool, error) {
 }
 
 // Set changes the bit at a position and returns its old value. The bitmap grows as far as needed, and its deadline
-// stays. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MB. Nothing is written if
+// stays. It fails with structures.ErrBitOffset if the position is negative or beyond 512 MiB. Nothing is written if
 // nothing changes. O(1), of a short bitmap O(length).
 func (b Bitmap) Set(offset int64, on bool) (was bool, err error) {
 	return call(b.handle, writing, func(t *Tx) (bool, error) { return b.on(t).Set(offset, on) })
@@ -97,7 +97,7 @@ func (b Bitmap) Position(on bool, r BitRange) (int64, error) {
 
 // Field executes operations on integers within the bitmap, in their order, and returns their results. If one may write,
 // the bitmap grows to where all of them fit; its deadline stays. It fails with structures.ErrBitfieldType if an integer
-// has an impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MB. What changes is
+// has an impossible width, and with structures.ErrBitOffset if its offset is negative or beyond 512 MiB. What changes is
 // written once. O(number of operations), of a short bitmap O(length).
 func (b Bitmap) Field(ops ...BitfieldOp) ([]BitfieldResult, error) {
 	does := reading

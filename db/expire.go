@@ -12,6 +12,9 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
+// The background cycle that deletes what has expired, and the TTL file. Lazy expiry, of a key that a call meets, is in
+// txn.go.
+
 // checkpoint says what a TTL file that was read covers.
 type checkpoint struct {
 	fits   bool

@@ -2,10 +2,10 @@ package db
 
 import "github.com/stavedb/stave/bitcask"
 
-// A method of a handle is a single call: on a transaction it is a part of it,
-// on a store it is a transaction of its own. All of them go through this file,
-// where the end of that transaction is deferred: whatever panics in a call, or
-// ends its goroutine, leaves no key locked and nothing half done.
+// A method of a handle is a single call: on a transaction it is a part of it, on a store it is a transaction of its own.
+// All of them go through this file, where the end of that transaction is deferred: whatever panics in a call, or ends
+// its goroutine, leaves no key locked and nothing half done. String.AppendTo and Key.Type first try without a transaction
+// (TryGet and TryHas of bitcask.Store), and come here if that does not answer.
 
 // access says what a single call does to its keys.
 type access bool

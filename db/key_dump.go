@@ -17,7 +17,7 @@ var (
 
 // Dump returns what the key holds, without its deadline, in the serialized form of Redis's DUMP, version 10
 // (Redis 7.0), or 12 (Redis 7.4) for a hash whose fields have deadlines. When a consumer of a stream was active is not
-// in it. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MB. O(n).
+// in it. It returns ErrNotFound if the key does not exist, and fails with structures.ErrTooLong above 512 MiB. O(n).
 func (k Key) Dump() ([]byte, error) {
 	return owned(call(k.handle, reading, k.dump))
 }

@@ -143,7 +143,7 @@ func (c *core) openBase(dir string) (*bitcask.Store, error) {
 		if c.base != nil {
 			return c.loadingAgain()
 		}
-		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Open
+		c.deadlines = ttl.NewDeadlines() // the log may begin again: see bitcask.Options.Loading
 		cp = c.readCheckpoint(dir, store, after)
 		return func(ev bitcask.DeadlineEvent) { c.replayed(cp, ev) }, cp.fits
 	}

@@ -73,7 +73,7 @@ func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 
 // Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. Conditions
 // are about the key: IfAbsent or IfPresent. A deadline that is not positive gives structures.ErrExpireTime, and a value
-// above 512 MB structures.ErrTooLong. O(length).
+// above 512 MiB structures.ErrTooLong. O(length).
 func (s String) Put(value []byte, options ...WriteOption) error {
 	res, err := s.Set(value, options...)
 	return held(res.Done, options, err)
@@ -92,7 +92,7 @@ func (s String) Set(value []byte, options ...WriteOption) (SetResult, error) {
 }
 
 // Append extends the value, an empty one if the key does not exist, and returns its new length. The deadline stays. It
-// fails with structures.ErrTooLong above 512 MB. O(length of the added bytes), and of a value up to 64 KiB O(length):
+// fails with structures.ErrTooLong above 512 MiB. O(length of the added bytes), and of a value up to 64 KiB O(length):
 // see [String].
 func (s String) Append(value []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Append(value) })

@@ -50,7 +50,7 @@ func (s String) GetAndPersist() ([]byte, error) {
 
 // SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new
 // length. An empty part changes nothing. The deadline stays. It fails with structures.ErrOffset if the offset is
-// negative, and with structures.ErrTooLong above 512 MB. O(length of the part), and of a value up to 64 KiB O(length):
+// negative, and with structures.ErrTooLong above 512 MiB. O(length of the part), and of a value up to 64 KiB O(length):
 // see [String].
 func (s String) SetRange(offset int64, part []byte) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).SetRange(offset, part) })

@@ -43,6 +43,26 @@ type batch struct {
 	transactFunc func() error
 }
 
+// request is one command of a batch.
+type request struct {
+	session    *Session // whose it is
+	command    *command.Command
+	args       [][]byte
+	firstKey   string           // see command.Call.FirstKey
+	parserMark int              // where the parser found it
+	locks      scripts.LockMode // of a script
+	postponed  bool             // it was not executed: see Session.postpones
+	outcome    outcome
+}
+
+// outcome is how a request of a batch has ended. It is counted when the transaction has been
+// committed: until then the request may be executed again.
+type outcome struct {
+	failed    bool
+	refusal   string // the error that was replied; empty for none
+	hit, miss bool   // of a read
+}
+
 func newBatch() *batch {
 	b := new(batch)
 	b.transactFunc = b.transact // kept, because making a method a func value allocates

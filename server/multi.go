@@ -4,7 +4,6 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/arena"
-	"github.com/stavedb/stave/server/internal/scripts"
 )
 
 // queue is what MULTI has gathered.
@@ -31,26 +30,6 @@ type queued struct {
 	command *command.Command
 	args    [][]byte
 	login   *login // of AUTH or HELLO within EXEC
-}
-
-// request is one command of a batch.
-type request struct {
-	session    *Session // whose it is
-	command    *command.Command
-	args       [][]byte
-	firstKey   string           // see command.Call.FirstKey
-	parserMark int              // where the parser found it
-	locks      scripts.LockMode // of a script
-	postponed  bool             // it was not executed: see Session.postpones
-	outcome    outcome
-}
-
-// outcome is how a request of a batch has ended. It is counted when the transaction has been
-// committed: until then the request may be executed again.
-type outcome struct {
-	failed    bool
-	refusal   string // the error that was replied; empty for none
-	hit, miss bool   // of a read
 }
 
 // requestOverhead is what an argument counts for MaxQueue besides its bytes.

@@ -22,7 +22,7 @@ import (
 
 // notifier publishes what happens to keys, as the setting notify-keyspace-events says.
 type notifier struct {
-	flags   atomic.Uint32 // notifyFlags
+	flags   atomic.Uint32 // settings.Events
 	keymiss atomic.Bool   // reads of keys that do not exist are reported as well
 
 	mu      sync.Mutex // guards the two below

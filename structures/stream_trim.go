@@ -11,7 +11,7 @@ type StreamTrim struct {
 	// Approximate leaves entries whose removal would not free a whole node of a hundred, unless all entries are to go:
 	// a stream that is trimmed at each append writes a record about it once in a hundred appends.
 	Approximate bool
-	// Limit bounds how many entries an approximate trim removes. Default: NoTrimLimit.
+	// Limit bounds how many entries an approximate trim removes. Default: no limit.
 	Limit int
 }
 

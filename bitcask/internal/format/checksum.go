@@ -33,7 +33,7 @@ func (s ChecksumSeed) Verifies(record []byte, offset uint32) bool {
 	return binary.LittleEndian.Uint32(record) == s.Sum(offset, record[RecordCRCSize:])
 }
 
-// Start is the checksum of nothing at offset, to be carried on with extend.
+// Start is the checksum of nothing at offset, to be carried on with ExtendSum.
 func (s ChecksumSeed) Start(offset uint32) uint32 { return uint32(s) + offset*0x9E3779B1 }
 
 // ExtendSum carries a checksum on over data. The library takes what is left of data after whole blocks of 16 bytes, and

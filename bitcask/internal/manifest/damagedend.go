@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
@@ -15,6 +17,34 @@ type damagedEnd struct {
 	b    []byte     // of the whole file
 	sums *rangeSums // of b as it was read; nil: every edit so far verifies
 	seed format.ChecksumSeed
+}
+
+// judge decides whether the bytes after the last edit that verifies are an edit that a crash cut short, on which
+// nothing relied, or damage (I7).
+func (m *Manifest) judge(end *damagedEnd) error {
+	b, pos := end.b, int(m.Size)
+	if pos == len(b) {
+		return nil
+	}
+	for later := pos + 1; later < len(b); later++ {
+		if end.verifies(later) {
+			return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, with valid edits after it"}
+		}
+	}
+	if m.sameBoot() && len(m.Rest) >= EditHeaderSize {
+		if n := int64(binary.LittleEndian.Uint32(m.Rest[4:])); int64(len(m.Rest)) >= EditHeaderSize+n {
+			return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, of an edit that was written as a whole"}
+		}
+	}
+	mended := slices.Clone(b)
+	if !end.correctEdit(mended, pos) {
+		return nil
+	}
+	n := EditHeaderSize + int(binary.LittleEndian.Uint32(mended[pos+4:]))
+	if !m.sameBoot() && files.LostSector(b[pos:min(pos+n, len(b))], mended[pos:], int64(pos)) {
+		return nil
+	}
+	return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, for one flipped bit"}
 }
 
 // prepare is due once an edit does not verify.

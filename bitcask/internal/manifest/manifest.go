@@ -102,13 +102,6 @@ type Manifest struct {
 	Boot   vfs.BootID // what the last one says
 }
 
-// Closed reports whether the last writer has closed the store: everything that it wrote is on disk.
-func (m *Manifest) Closed() bool { return m.Booted && m.Boot == vfs.BootID{} }
-
-// sameBoot reports whether there can be no power cut between the last writer and now: all that was ever written to the
-// store's files is still there, short of a failed sync.
-func (m *Manifest) sameBoot() bool { return m.Booted && m.Boot == m.Here && m.Here != vfs.BootID{} }
-
 // ClosedUpTo is how much of an unsealed segment was on disk at the last close or pause.
 func (m *Manifest) ClosedUpTo(id uint32) int64 {
 	if m.ClosedID != id {
@@ -116,10 +109,6 @@ func (m *Manifest) ClosedUpTo(id uint32) int64 {
 	}
 	return int64(m.ClosedLen)
 }
-
-// NothingLost reports whether all of the log is there. Besides a writer that was killed that is one that has closed the
-// store: the next one writes to the manifest first.
-func (m *Manifest) NothingLost() bool { return m.Closed() || m.sameBoot() }
 
 // editSum is the checksum of an edit at offset, from its length on.
 func (m *Manifest) editSum(offset int64, edit []byte) uint32 {

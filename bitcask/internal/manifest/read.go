@@ -17,7 +17,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Reading the manifest, and judging its end.
+// Reading the manifest. What stands after the last edit that verifies is judged in damagedend.go.
 
 // Read opens and replays the manifest, and changes nothing: MakeGood does that, once the store is known to open.
 // pass is asked about damage that can be corrected; nil: none is.
@@ -92,34 +92,6 @@ func (m *Manifest) replay(pass func(error) error) error {
 	}
 	m.Size, m.Rest = int64(pos), b[pos:]
 	return m.judge(&end)
-}
-
-// judge decides whether the bytes after the last edit that verifies are an edit that a crash cut short, on which
-// nothing relied, or damage (I7).
-func (m *Manifest) judge(end *damagedEnd) error {
-	b, pos := end.b, int(m.Size)
-	if pos == len(b) {
-		return nil
-	}
-	for later := pos + 1; later < len(b); later++ {
-		if end.verifies(later) {
-			return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, with valid edits after it"}
-		}
-	}
-	if m.sameBoot() && len(m.Rest) >= EditHeaderSize {
-		if n := int64(binary.LittleEndian.Uint32(m.Rest[4:])); int64(len(m.Rest)) >= EditHeaderSize+n {
-			return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, of an edit that was written as a whole"}
-		}
-	}
-	mended := slices.Clone(b)
-	if !end.correctEdit(mended, pos) {
-		return nil
-	}
-	n := EditHeaderSize + int(binary.LittleEndian.Uint32(mended[pos+4:]))
-	if !m.sameBoot() && files.LostSector(b[pos:min(pos+n, len(b))], mended[pos:], int64(pos)) {
-		return nil
-	}
-	return &failure.CorruptError{File: FileName, Offset: int64(pos), Reason: "edit checksum, for one flipped bit"}
 }
 
 func (m *Manifest) parseHeader(b []byte) error {

@@ -17,7 +17,7 @@ import (
 type Selector struct {
 	In       *mergeinput.Inputs
 	Free     chan *mergeinput.Batch // to be filled
-	Selected chan *mergeinput.Batch // with keep set, and the records; closed at the end
+	Selected chan *mergeinput.Batch // with Keep set, and the records; closed at the end
 	Stop     chan struct{}          // closed when no more is wanted
 	Err      error                  // once Selected is closed
 

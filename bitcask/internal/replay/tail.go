@@ -2,12 +2,10 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
-	"github.com/stavedb/stave/bitcask/internal/files"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
@@ -100,34 +98,4 @@ func (env *Environment) syncedIn(sg *segment.Segment) (int64, error) {
 		return int64(env.Manifest.ClosedLen), nil
 	}
 	return segment.NewFrames(sg).LastSynced()
-}
-
-// Truncate truncates torn tails, durably, before anything can be appended after them or read from
-// them. The newest goes first: what is dropped from it must be gone before an older segment grows
-// to where it began. It returns how many bytes were torn.
-func Truncate(tail []*segment.Segment) (bytes int64, err error) {
-	for _, sg := range slices.Backward(tail) {
-		size, end := sg.Size.Load(), sg.FramesEnd
-		if torn := sg.TornBytes(); torn > 0 || size != end || sg.Content > 0 { // not of a store that is served by now
-			bytes += torn
-			sg.EndAtFrames()
-		}
-		// Also where it has that length: if the sync after an earlier truncation failed, the file may still be longer
-		// on disk, and a footer must have nothing after it.
-		if err := sg.File.Truncate(end); err != nil {
-			return bytes, fmt.Errorf("%s: truncating a torn tail: %w", sg.Name, failure.Retryable(err))
-		}
-		if size == format.SegmentHeaderSize {
-			continue
-		}
-		// What recovery serves must not be lost by a power cut after it: a killed
-		// process leaves written but unsynced bytes in the page cache.
-		if err := files.WriteAgain(sg.File, sg.DurableTo, end); err != nil {
-			return bytes, fmt.Errorf("%s: %w", sg.Name, err)
-		}
-		if err := sg.File.Sync(); err != nil {
-			return bytes, fmt.Errorf("%s: sync: %w", sg.Name, err)
-		}
-	}
-	return bytes, nil
 }

@@ -419,7 +419,7 @@ func (r *Reserve) Adjust() {
 // fillEvery is the longest time between attempts to fill the reserve up without writes.
 const fillEvery = 5 * time.Second
 
-// changedLocked notes the outcome of adjust: what failed is tried again later.
+// changedLocked notes the outcome of Adjust: what failed is tried again later.
 func (r *Reserve) changedLocked(err error) {
 	if err == nil {
 		r.grow.Worked()

@@ -19,7 +19,7 @@ import (
 //   - M3 Commits are copied in the order of the log by one writer at a time, and each in ascending order of its bytes: what a kill leaves is
 //     the first part of a write, then zeros. Size is stored after the copy.
 //   - M4 A segment is sealed after EndAppends: no mapping, nothing after the footer. The sync of the footer covers the truncation.
-//   - M5 Open truncates every unsealed file at the end of its frames, also where it has that length (bitcask/internal/replay/tail.go).
+//   - M5 Open truncates every unsealed file at the end of its frames, also where it has that length (bitcask/internal/replay/truncate.go).
 //   - M6 A reader does not take the length of an unsealed file for the end of its frames, and keeps what it has read when the file becomes
 //     shorter (FindContent, Frames.Window).
 //   - M7 Only the file systems that [vfs.Copier] knows are copied into. The others, and a file that cannot be mapped, are written to.

@@ -35,7 +35,7 @@ func (sg *Segment) TryGet(dst []byte, loc keydir.Loc, ns uint32, key string, kee
 	return sg.valueAt(dst, at, sg.Data[at:end], ns, key, keep)
 }
 
-// valueAt is tryGet on the bytes of the segment from at on. They may be in dst, after its length.
+// valueAt is TryGet on the bytes of the segment from at on. They may be in dst, after its length.
 func (sg *Segment) valueAt(dst []byte, at int, b []byte, ns uint32, key string, keep bool) ([]byte, bool) {
 	q := Query{Namespace: ns, Kind: format.KindString, Type: keydir.String, Key: key}
 	value, size, ok := q.valueIn(b)

@@ -11,12 +11,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Reading one record: the location comes from the keydir, the bytes from the
-// segment's mapping, and nothing is believed before the checksum and the name
-// agree. Callers hold the stripe lock of the key, which also keeps the segment
-// from being removed under them: merge passes through every stripe lock
-// between moving the last location and unlinking a file. Reading without a lock
-// is in bitcask/read_lockfree.go.
+// Reading one record: the location comes from the keydir, the bytes from the segment's mapping, and nothing is believed
+// before the checksum and the name agree. Callers hold the stripe lock of the key, which also keeps the segment from
+// being removed under them: merge passes through every stripe lock between moving the last location and unlinking a
+// file. Reading without a lock is in lockfree.go, and in bitcask/read_lockfree.go.
 
 // Get appends the value of the record at loc to dst if it is the one that q describes (I4). With
 // peek it returns the value in place instead, valid as long as the stripe lock is held, to be read
@@ -97,7 +95,7 @@ func (sg *Segment) GetPart(dst []byte, loc keydir.Loc, q *Query, from, to int) (
 	return append(dst, value[min(from, n):min(to, n)]...), true, nil
 }
 
-// AppendFrom appends bytes that get gave out with peek.
+// AppendFrom appends bytes that Get gave out with peek.
 func (sg *Segment) AppendFrom(dst, value []byte, loc keydir.Loc) (out []byte, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

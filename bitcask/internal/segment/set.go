@@ -3,7 +3,7 @@ package segment
 // Set is an immutable list of open segments, found by id.
 type Set struct {
 	Base uint32
-	ByID []*Segment // byID[id-base]; nil where there is none
+	ByID []*Segment // ByID[id-Base]; nil where there is none
 }
 
 func (ss *Set) Find(id uint32) *Segment {

@@ -77,9 +77,8 @@ func (fr *Frames) endsWithin(is, was []byte) bool {
 
 // FindContent finds where an unsealed segment ends without the zeros at its end, but not before closed, which is known
 // to have been on disk. A writer reserves zeros after the last frame (append.go), and leaves them there when it is
-// killed. Other zeros are no reserve:
-// more than it ever reserves, in a file of a length that it never gives one, or all that follows
-// a damaged header.
+// killed. Other zeros are no reserve: more than it ever reserves, in a file of a length that it never gives one, or all
+// that follows a damaged header.
 //
 // Alongside a writer this is what had been written: commits are copied in order, so all frames that begin before are
 // whole, but perhaps the last one.

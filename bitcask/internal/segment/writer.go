@@ -12,10 +12,9 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Writer writes the output segment of a merge, in frames of many
-// records, and its hint alongside it. Nothing of either counts before finish, and
-// nothing relies on them before the manifest names the segment: what a crash
-// leaves, the next Open removes.
+// Writer writes the output segment of a merge, in frames of many records, and its hint alongside it. Nothing of either
+// counts before Finish, and nothing relies on them before the manifest names the segment: what a crash leaves, the next
+// Open removes.
 type Writer struct {
 	fs      vfs.FS
 	dir     string

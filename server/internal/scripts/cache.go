@@ -19,7 +19,7 @@ type Cache struct {
 	mu        sync.Mutex // guards the rest
 	bySHA     map[string]*Script
 	bySource  map[uint64]*Script // by a hash of the source, which says nothing until the sources have been compared
-	evaluated list.List          // of *cachedScript that only EVAL has brought, least recently used first
+	evaluated list.List          // of *Script that only EVAL has brought, least recently used first
 	bytes     int                // of the sources
 }
 
@@ -39,7 +39,7 @@ const errScriptCache command.Error = "ERR the script cache is full. Use SCRIPT F
 // Script is a compiled script, with what its runs so far have shown of the locks that it needs.
 type Script struct {
 	*script.Program
-	Needs   atomic.Uint32 // lockMode
+	Needs   atomic.Uint32 // LockMode
 	asides  atomic.Int32  // how many more runs leave an event loop at once, for one took long
 	hash    uint64        // of the source: see Cache.bySource
 	element *list.Element // of evaluated; nil once SCRIPT LOAD or EVALSHA_RO has asked to keep it

@@ -37,7 +37,7 @@ type Set struct {
 // Function is a function, with what its runs so far have shown of the locks that it needs.
 type Function struct {
 	*script.Function
-	Needs atomic.Uint32 // lockMode
+	Needs atomic.Uint32 // LockMode
 }
 
 // Init says where the libraries are, what loads them, and who is to know which cannot be loaded.
