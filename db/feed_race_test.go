@@ -3,6 +3,7 @@ package db_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -22,7 +23,8 @@ func TestFeedOpensBesideMerges(t *testing.T) {
 	if testing.Short() {
 		every = 50
 	}
-	for name, o := range map[string]bitcask.FeedOptions{"the newest": {Newest: 30}, "from a number": {After: 1}} {
+	for _, name := range []string{"the newest", "from a number"} { // one order, so that a seed draws the same
+		o := map[string]bitcask.FeedOptions{"the newest": {Newest: 30}, "from a number": {After: 1}}[name]
 		t.Run(name, func(t *testing.T) {
 			for step, reached := r.IntN(every), true; reached; step += every {
 				mem := vfs.NewMem()
@@ -70,6 +72,60 @@ func TestFeedOpensBesideMerges(t *testing.T) {
 					t.Errorf("before operation %d: %v", step, err)
 				}
 			}
+		})
+	}
+}
+
+// TestFeedOpensWhileItsEndIsTruncated: the writer truncates what it has reserved, when it goes on in another segment or
+// closes, between any two operations of a feed that is opened, as between the size of a file and reading it. The feed
+// opens, and knows which namespace each change is of.
+func TestFeedOpensWhileItsEndIsTruncated(t *testing.T) {
+	for _, name := range []string{"the newest", "from before a swap", "from after it"} {
+		t.Run(name, func(t *testing.T) {
+			steps := 0
+			for reached := true; reached; steps++ {
+				mem := vfs.NewMem()
+				w := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1}, seam.Options{FS: mem})))
+				other := ok[*db.Store](t)(w.Use(1))
+				must(t, w.String("key").Put(nil))
+				o := bitcask.FeedOptions{After: w.Position()}
+				must(t, w.Swap(0, 1))
+				switch name {
+				case "the newest":
+					o = bitcask.FeedOptions{Newest: 2}
+				case "from after it":
+					o.After = w.Position()
+				}
+				must(t, w.String("a").Put(nil))
+				must(t, other.String("b").Put(nil))
+				reached = false
+				fault := vfstest.NewFault(mem)
+				fault.Inject(vfstest.Rule{Skip: steps, Do: func(vfstest.Event) {
+					reached = true
+					must(t, w.Close())
+				}})
+				o.Store = seam.With(&bitcask.Options{}, seam.Options{FS: fault})
+				f, err := bitcask.OpenFeed(t.Context(), "d", o)
+				if !reached {
+					must(t, w.Close())
+				}
+				if err != nil {
+					t.Errorf("before operation %d: %v", steps, err)
+					continue
+				}
+				var seen []string
+				must(t, drain(t.Context(), f, func(c *feed.Commit) error {
+					for i := range c.Changes {
+						seen = append(seen, fmt.Sprintf("%d %s", c.Changes[i].Namespace, c.Changes[i].Key))
+					}
+					return nil
+				}))
+				must(t, f.Close())
+				if len(seen) < 2 || !slices.Equal(seen[len(seen)-2:], []string{"0 a", "1 b"}) {
+					t.Errorf("before operation %d: %q", steps, seen)
+				}
+			}
+			t.Logf("%d operations", steps)
 		})
 	}
 }

@@ -215,13 +215,11 @@ func (r *Reader) stalled() error {
 	if !closed && time.Since(r.stuck.since) < r.stuck.wait {
 		return r.stuck.err
 	}
-	size, err := sg.File.Size()
-	if err != nil {
+	fr := segment.NewFramesAfter(sg, at, format.Footer{})
+	if err := fr.ExtendToFile(); err != nil {
 		return err
 	}
-	fr := segment.NewFramesAfter(sg, at, format.Footer{})
-	fr.Extend(size)
-	_, err = fr.Next()
+	_, err := fr.NextInFile()
 	if bad := (*segment.BadFrame)(nil); err == nil || err != io.EOF && !errors.As(err, &bad) {
 		return err
 	}

@@ -204,6 +204,28 @@ func (fr *Frames) Extend(size int64) {
 	fr.End, fr.Reach, fr.buf = size, size, fr.buf[:0]
 }
 
+// ExtendToFile is Extend to where the file ends.
+func (fr *Frames) ExtendToFile() error {
+	size, err := fr.Segment.File.Size()
+	if err == nil {
+		fr.Extend(size)
+	}
+	return err
+}
+
+// NextInFile is Next after ExtendToFile, since when a writer alongside may have truncated the zeros that it had reserved.
+func (fr *Frames) NextInFile() ([]format.Entry, error) {
+	for {
+		entries, err := fr.Next()
+		if bad := (*BadFrame)(nil); !errors.As(err, &bad) || bad.Reason != shorter {
+			return entries, err
+		}
+		if err := fr.ExtendToFile(); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // BackTo undoes what was read since before, a copy of fr.
 func (fr *Frames) BackTo(before *Frames) {
 	buf, loads := fr.buf[:0], fr.Loads
@@ -276,13 +298,15 @@ func IgnoreBad(err error) error {
 // EachEntry reads a segment from the beginning: a sealed one to its end, another one as far as it verifies.
 func EachEntry(sg *Segment, fn func(e *format.Entry)) error {
 	fr := NewFrames(sg)
-	size, err := sg.File.Size()
-	if err != nil {
+	if err := fr.ExtendToFile(); err != nil {
 		return err
 	}
-	fr.Extend(size)
+	next := fr.NextInFile
+	if sg.Sealed() {
+		next = fr.Next
+	}
 	for {
-		entries, err := fr.Next()
+		entries, err := next()
 		if bad := (*BadFrame)(nil); errors.As(err, &bad) && sg.Sealed() {
 			return &failure.CorruptError{File: sg.Name, Offset: bad.At, Reason: bad.Reason}
 		}
