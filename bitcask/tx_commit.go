@@ -15,8 +15,8 @@ import (
 
 // Commit appends everything the transaction did to the log as one frame, and gives the keydir the real locations. The
 // locks stay held until End. The result is a ticket for WaitDurable: the sequence number after the last record of the
-// commit, so tickets compare as commits do; zero if there was nothing to write. After an error nothing has happened and
-// End rolls the changes back.
+// commit, so tickets compare as commits do; zero if there was nothing to write. After an error nothing has happened:
+// the changes wait for another Commit, with collections that were emptied to be found anew, or for End to roll them back.
 //
 // I1: when Commit returns, the frame has been copied into a mapping of the file, or written to it, with several writes
 // if values are long. So it survives the process; WaitDurable returns when it survives the machine.
@@ -40,6 +40,9 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		sg, at, seq, err = t.appendToLog()
 	}
 	if err != nil {
+		if len(t.touched) > 0 { // addMeta has set t.call
+			err = t.refuse(err)
+		}
 		return 0, err
 	}
 	ticket = seq + uint64(len(t.recs))

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -111,6 +113,33 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 			t.Errorf("%s %s was not refused", c.method, c.what)
 		}
 	}
+	must(t, s.Close())
+}
+
+// TestFailedCommitChangesNothing: what Commit adds, the counts of collections and tombstones of emptied ones, is gone when
+// the log does not take it, and a caller who goes on commits the counts of then.
+func TestFailedCommitChangesNothing(t *testing.T) {
+	fault := vfstest.NewFault(vfs.NewMem())
+	s, err := Open("d", &Options{seam: seam.Options{FS: fault}})
+	must(t, err)
+	commitNewer(t, s, func(tx *Tx) { must(t, fillForRefusals(tx)) })
+	tx, err := s.BeginAll(true)
+	must(t, err)
+	must(t, emptySet(tx))
+	must(t, tx.PutElem(0, "hash", collectionOf(tx, "hash"), "d", make([]byte, 200<<10)))
+	before := stateOf(tx)
+	fault.Inject(vfstest.Rule{Err: syscall.ENOSPC, Sticky: true, Ops: []vfstest.Op{vfstest.OpWrite}})
+	_, err = tx.Commit()
+	after := stateOf(tx) // the log has put checksums into the commit
+	if !NoSpace(err) || after.savepoint != before.savepoint || after.index != before.index {
+		t.Errorf("a full disk: %v; leaves %v, which was %v", err, after.savepoint, before.savepoint)
+	}
+	fault.Heal()
+	must(t, second(tx.DeleteElem(0, "hash", collectionOf(tx, "hash"), "d")))
+	must(t, second(tx.Commit()))
+	tx.End()
+	_, err = s.Check(t.Context(), func(f Finding) { t.Error(f) })
+	must(t, err)
 	must(t, s.Close())
 }
 
