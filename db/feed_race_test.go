@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -127,5 +128,42 @@ func TestFeedOpensWhileItsEndIsTruncated(t *testing.T) {
 			}
 			t.Logf("%d operations", steps)
 		})
+	}
+}
+
+// TestFeedIsReadWhileItsEndIsTruncated: the same while commits are read. Those that a sync has followed are all returned
+// before there is said to be no more.
+func TestFeedIsReadWhileItsEndIsTruncated(t *testing.T) {
+	for _, after := range []uint64{0, 1} {
+		for steps, reached := 0, true; reached; steps++ {
+			mem := vfs.NewMem()
+			w := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{NoMerge: true, ExpireEvery: -1}, seam.Options{FS: mem})))
+			must(t, w.String("a").Put(nil))
+			must(t, w.String("b").Put(nil))
+			must(t, w.Sync())
+			must(t, w.String("c").Put(nil))
+			fault := vfstest.NewFault(mem)
+			f, err := bitcask.OpenFeed(t.Context(), "d", bitcask.FeedOptions{After: after, Store: seam.With(&bitcask.Options{}, seam.Options{FS: fault})})
+			must(t, err)
+			reached = false
+			fault.Inject(vfstest.Rule{Skip: steps, Do: func(vfstest.Event) {
+				reached = true
+				must(t, w.Close())
+			}})
+			seen := ""
+			err = drain(t.Context(), f, func(c *feed.Commit) error {
+				for i := range c.Changes {
+					seen += string(c.Changes[i].Key)
+				}
+				return nil
+			})
+			if !reached {
+				must(t, w.Close())
+			}
+			must(t, f.Close())
+			if wanted := "ab"[after:]; err != nil || !strings.HasPrefix(seen, wanted) {
+				t.Errorf("after %d, before operation %d: %q, %v", after, steps, seen, err)
+			}
+		}
 	}
 }

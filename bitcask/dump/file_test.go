@@ -107,6 +107,31 @@ func TestSoundFiles(t *testing.T) {
 	}
 }
 
+// A writer that closes truncates what it has reserved: what is shown of its segment then ends there.
+func TestWriterClosesMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := bitcask.Open(dir, nil)
+	must(t, err)
+	for _, key := range []string{"a", "b", "c"} {
+		must(t, s.Put(key, nil))
+	}
+	commits := 0
+	must(t, dump.File(t.Context(), filepath.Join(dir, "000000001.data"), func(i dump.Item) error {
+		switch i.What {
+		case "header":
+			must(t, s.Close())
+		case "commit":
+			commits++
+		case dump.Damage:
+			t.Errorf("damage: %v", i)
+		}
+		return nil
+	}))
+	if commits != 3 {
+		t.Errorf("%d commits", commits)
+	}
+}
+
 // Whatever bit is flipped, the walk goes on to the end of the file, and says that there is damage.
 func TestEveryByteFlipped(t *testing.T) {
 	dir := newStore(t)

@@ -71,7 +71,8 @@ func (d *dumper) frames(sg *segment.Segment) error {
 	fr := segment.NewFrames(sg)
 	for {
 		at := fr.Pos
-		raw, h, _, err := fr.NextFrame()
+		raw, h, _, err := fr.NextFrameInFile() // a writer alongside may truncate the zeros that it has reserved
+		d.size = fr.End
 		bad := (*segment.BadFrame)(nil)
 		switch {
 		case err == io.EOF:

@@ -306,7 +306,7 @@ func (r *Reader) HeaderAt(sg *segment.Segment, pos, size int64) (*format.FrameHe
 // frame reads the next frame; nil if there is none, or it is the footer.
 func (r *Reader) frame() (*format.FrameHeader, []format.Entry, error) {
 	before := *r.Frames
-	_, h, entries, err := r.Frames.NextFrame()
+	_, h, entries, err := r.Frames.NextFrameInFile()
 	if err != nil {
 		return nil, nil, segment.IgnoreEnd(err)
 	}

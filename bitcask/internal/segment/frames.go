@@ -215,13 +215,22 @@ func (fr *Frames) ExtendToFile() error {
 
 // NextInFile is Next after ExtendToFile, since when a writer alongside may have truncated the zeros that it had reserved.
 func (fr *Frames) NextInFile() ([]format.Entry, error) {
-	for {
-		entries, err := fr.Next()
-		if bad := (*BadFrame)(nil); !errors.As(err, &bad) || bad.Reason != shorter {
-			return entries, err
+	_, _, entries, err := fr.NextFrameInFile()
+	return entries, err
+}
+
+// NextFrameInFile is NextInFile with the raw frame and its header. A file of the same size that ends at the same place
+// twice is none that a writer truncates.
+func (fr *Frames) NextFrameInFile() (raw []byte, h format.FrameHeader, entries []format.Entry, err error) {
+	for size, at := int64(-1), int64(-1); ; {
+		raw, h, entries, err = fr.NextFrame()
+		bad := (*BadFrame)(nil)
+		if !errors.As(err, &bad) || bad.Reason != shorter || fr.End == size && bad.At == at {
+			return raw, h, entries, err
 		}
+		size, at = fr.End, bad.At
 		if err := fr.ExtendToFile(); err != nil {
-			return nil, err
+			return nil, h, nil, err
 		}
 	}
 }
