@@ -67,12 +67,21 @@ func TestIndexSparesReplay(t *testing.T) {
 	s = openMem(t, mem, o)
 	wantReplayed(t, s, true, 0)
 	check(t, s)
-	for i := range 100 {
-		put(t, s, fmt.Sprint("key", i), "after")
+	put(t, s, "key0", "after")
+	atOnce := mem.Clone() // before what has been written may be sealed, and has a hint
+	for i := range 99 {
+		put(t, s, fmt.Sprint("key", i+1), "after")
 	}
 	killed := mem.Clone()
 	mergeSealed(t, s)
 	merged := mem.Clone()
+	closeStore(t, s)
+
+	s = openMem(t, atOnce, o)
+	wantReplayed(t, s, true, 1)
+	check(t, s)
+	want(t, s, "key0", "after")
+	want(t, s, "key1", "value701")
 	closeStore(t, s)
 
 	s = openMem(t, killed, o)
