@@ -7,8 +7,9 @@ import (
 
 // Collisions of hashes. A slot has 61 bits of the hash of its key, and a billion keys hold a pair that agrees in them
 // with a chance of one in nine. While the store is open the record decides which key a slot is about. Replaying the log
-// cannot afford that: the record that a put replaces is anywhere in the log. So the manifest remembers every hash that
-// two keys had at a time, before the second of them is written, and only for those does replaying read the record.
+// cannot afford that: the record that a put replaces is anywhere in the log. So before the
+// second of two keys of one hash is written, the manifest notes that hash, and replaying reads the records of noted
+// hashes alone.
 
 // noteCollision is called before a slot of a key that has none is inserted. If
 // there is one of that hash it is another key's.

@@ -18,10 +18,10 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Loading the INDEX after Open. A store whose INDEX has lazyFrom bytes or more serves before it has loaded any of it: a
-// stripe is loaded by whoever locks it first, and all of them by a goroutine in the background. A lock-free get neither
-// loads nor waits: it searches the section where it lies in the file, a fifth of the work of loading it, and asks the
-// background to load that stripe next. If the section is long, or is not in memory, it does as every other reader.
+// Loading the INDEX after Open. A store whose INDEX has lazyFrom bytes or more serves before it has loaded any of it.
+// Whoever locks a stripe first loads it; a goroutine in the background loads all the others. A lock-free get does not load
+// a stripe, nor wait for one: it searches the section in the file, which is a fifth of the work of loading it, and asks
+// the background to load that stripe next. If the section is long, or not in memory, it takes the lock as other readers do.
 //
 // Whoever holds a stripe's lock, however it got it, may rely on two sentences:
 //

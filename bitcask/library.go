@@ -43,7 +43,16 @@ func (t *Tx) PutLibrary(name string, text []byte) error {
 	case len(name) == 0 || len(name) > MaxLibraryName || len(text) > MaxLibrary:
 		return fmt.Errorf("library %.40q of %d bytes: %w", name, len(text), ErrTooLarge)
 	}
-	begin, sum := t.Savepoint(), crc32.ChecksumIEEE(text)
+	begin := t.Savepoint()
+	err := t.putLibrary(name, text)
+	if err != nil {
+		t.rollbackTo(begin)
+	}
+	return err
+}
+
+func (t *Tx) putLibrary(name string, text []byte) error {
+	sum := crc32.ChecksumIEEE(text)
 	parts := (len(text) + partSize - 1) / partSize
 	for i := range parts {
 		from, to := i*partSize, min((i+1)*partSize, len(text))
@@ -52,8 +61,7 @@ func (t *Tx) PutLibrary(name string, text []byte) error {
 		value = binary.LittleEndian.AppendUint16(value, uint16(parts))
 		value = binary.LittleEndian.AppendUint32(value, sum)
 		if err := t.PutSystem(system.LibraryRecord(name, i), append(value, text[from:to]...)); err != nil {
-			t.call = begin
-			return t.refuse(err)
+			return err
 		}
 	}
 	for i := parts; i < maxParts; i++ { // what the text before had more, also if it had lost a part before
@@ -61,8 +69,7 @@ func (t *Tx) PutLibrary(name string, text []byte) error {
 			continue
 		}
 		if err := t.PutSystem(system.LibraryRecord(name, i), nil); err != nil {
-			t.call = begin
-			return t.refuse(err)
+			return err
 		}
 	}
 	return nil

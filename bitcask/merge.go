@@ -10,10 +10,10 @@ import (
 
 // RewriteOptions steer a rewrite.
 type RewriteOptions struct {
-	// Throttle is called with the number of bytes just read or written, a few thousand at a time mostly; it may sleep,
-	// and its error ends the rewrite. It is called on goroutines of its own, but never twice at a time. If it panics,
-	// or ends its goroutine, the rewrite ends as if it were cancelled, and then Rewrite does the same. Default: no
-	// limit.
+	// Throttle is called with the number of bytes just read or written, mostly some thousands. It may sleep, and its
+	// error ends the rewrite. The calls come from goroutines of the rewrite, one at a time. If Throttle panics or ends
+	// its goroutine, the rewrite ends as if it were cancelled, and then Rewrite panics or ends its goroutine, too.
+	// Default: no limit.
 	Throttle func(bytes int) error
 	// Progress is called at intervals with how many more bytes of the inputs have been processed,
 	// in the way of Throttle. Default: none.
@@ -29,9 +29,9 @@ type RewriteResult struct {
 	Copied, Dropped   uint64   // records, followers not counted
 }
 
-// Rewrite copies the live records of the given sealed segments and removes the segments. One runs at a time. If it
-// fails, or the context is cancelled, what has been published stays, the result says how much that is, and all else is
-// as it was. A live record that does not verify is never left out: it ends the rewrite with a *CorruptError, and its
+// Rewrite copies the live records of the given sealed segments and removes the segments. Calls wait for each other. If
+// it fails, or the context is cancelled, what has been published stays, the result says how much that is, and all else
+// is as it was. A live record that does not verify is never left out: it ends the rewrite with a *CorruptError, and its
 // segment stays.
 func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (RewriteResult, error) {
 	if s.opts.ReadOnly {
@@ -54,8 +54,8 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if o.liveScan != nil {
 		ro.LiveScan = *o.liveScan
 	}
-	// The steps are in internal/mergeselect (what is live), and in rewrite.go (the copy) and publish.go (the edit of the
-	// manifest, the locations, the removal) of internal/rewrite.
+	// internal/mergeselect says what is live; internal/rewrite copies it (rewrite.go), then edits the manifest, moves the
+	// locations and removes the segments (publish.go).
 	r, failed, err := rewrite.Run(ctx, s.rewriteEnvironment(), ids, ro)
 	s.wakeHinter() // on a full disk outputs have none
 	if failed != nil {

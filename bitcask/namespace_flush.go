@@ -66,7 +66,7 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if maps.Equal(moved, now.Moved) {
 		return nil, 0, nil
 	}
-	t.call = t.Savepoint()
+	t.call = t.here()
 	next := &namespace.Map{Moved: moved}
 	if _, err := t.add(KindNamespaces, keydir.None, &namespace.Space{}, 0, namespace.RecordName, "", next.Encode(fresh)); err != nil {
 		return nil, 0, err

@@ -54,7 +54,8 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	case len(value) > MaxSystemValue:
 		return fmt.Errorf("system record of %d bytes: %w", len(value), ErrTooLarge)
 	}
-	t.call = t.Savepoint()
+	t.materialize()
+	t.call = t.here()
 	if !t.system {
 		t.s.system.Writing.Lock()
 		t.system = true

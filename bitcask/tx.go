@@ -45,7 +45,7 @@ type Tx struct {
 	lastKey        string
 
 	changes uint64    // see Changes
-	call    Savepoint // where the call began that is being made: see refuse
+	call    Savepoint // from before the call in progress: see refuse
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
@@ -279,7 +279,7 @@ func (t *Tx) hash(key string) (uint64, error) {
 	return h, nil
 }
 
-// spaceFor returns the space of ns for writing key. It begins a call.
+// spaceFor returns the space of ns for writing key. A call that writes begins with it, so it notes where refuse goes back to.
 func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	h, err := t.hash(key)
 	if err != nil {
@@ -288,7 +288,7 @@ func (t *Tx) spaceFor(ns int, key string) (*namespace.Space, uint64, error) {
 	if !t.locks.write {
 		return nil, 0, errReadTx
 	}
-	t.call = t.Savepoint()
+	t.call = t.here() // hash has materialized a single put
 	sp, err := t.s.spaces.MakeSpace(ns)
 	return sp, h, err
 }

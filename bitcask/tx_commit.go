@@ -15,8 +15,9 @@ import (
 
 // Commit appends everything the transaction did to the log as one frame, and gives the keydir the real locations. The
 // locks stay held until End. The result is a ticket for WaitDurable: the sequence number after the last record of the
-// commit, so tickets compare as commits do; zero if there was nothing to write. After an error nothing has happened:
-// the changes wait for another Commit, with collections that were emptied to be found anew, or for End to roll them back.
+// commit, so tickets compare as commits do; zero if there was nothing to write. After an error nothing has been
+// written: the changes are there for another Commit, or for End to roll back. A handle of a collection that the
+// transaction has emptied may not be valid then: get it again.
 //
 // I1: when Commit returns, the frame has been copied into a mapping of the file, or written to it, with several writes
 // if values are long. So it survives the process; WaitDurable returns when it survives the machine.
@@ -24,6 +25,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	if !t.open {
 		return 0, ErrTxDone
 	}
+	t.call = t.here()
 	if err := t.addMeta(); err != nil {
 		return 0, t.refuse(err)
 	}
@@ -40,10 +42,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 		sg, at, seq, err = t.appendToLog()
 	}
 	if err != nil {
-		if len(t.touched) > 0 { // addMeta has set t.call
-			err = t.refuse(err)
-		}
-		return 0, err
+		return 0, t.refuse(err)
 	}
 	ticket = seq + uint64(len(t.recs))
 	if t.single.put {
@@ -88,9 +87,6 @@ func (s *Store) Durable(ticket uint64) bool {
 // collections that became empty. I5: so a meta record is in the same frame as the change that it
 // counts.
 func (t *Tx) addMeta() error {
-	if len(t.touched) > 0 {
-		t.call = t.Savepoint()
-	}
 	for i := range t.touched {
 		tf := &t.touched[i]
 		coll, ok := tf.sp.Dir.FindCollection(tf.h, tf.key)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,8 +25,8 @@ var refusable = []struct {
 	{method: "ClearDeadline", call: func(t *Tx) error { return second(t.ClearDeadline(0, "string")) }},
 	{method: "ClearFieldDeadline", call: func(t *Tx) error { return second(t.ClearFieldDeadline(0, "hash", "a")) }},
 	{method: "Collection", what: "in the place of one that is emptied", prepare: emptySet, call: func(t *Tx) error { return second(t.Collection(0, "set", keydir.Hash)) }},
-	{method: "Commit", what: "of changed counts", prepare: changeCounts, call: (*Tx).addMeta},
-	{method: "Commit", what: "of an emptied key", prepare: emptySet, call: (*Tx).addMeta},
+	{method: "Commit", what: "of changed counts", prepare: changeCounts, call: prepareCommit},
+	{method: "Commit", what: "of an emptied key", prepare: emptySet, call: prepareCommit},
 	{method: "DeleteElem", call: func(t *Tx) error { return second(t.DeleteElem(0, "hash", collectionOf(t, "hash"), "a")) }},
 	{method: "DeleteElem", what: "of a sorted set", call: func(t *Tx) error { return second(t.DeleteElem(0, "zset", collectionOf(t, "zset"), "a")) }},
 	{method: "DeleteEntry", call: func(t *Tx) error {
@@ -138,6 +139,21 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 	must(t, second(tx.DeleteElem(0, "hash", collectionOf(tx, "hash"), "d")))
 	must(t, second(tx.Commit()))
 	tx.End()
+
+	tx, err = s.Begin(true, "single")
+	must(t, err)
+	value := strings.Repeat("v", 200<<10)
+	must(t, tx.PutString(0, "single", []byte(value)))
+	fault.Inject(vfstest.Rule{Err: syscall.ENOSPC, Sticky: true, Ops: []vfstest.Op{vfstest.OpWrite}})
+	if _, err = tx.Commit(); !NoSpace(err) {
+		t.Errorf("a full disk: %v", err)
+	}
+	fault.Heal()
+	must(t, second(tx.Commit()))
+	tx.End()
+	if got, err := s.Get("single"); string(got) != value || err != nil {
+		t.Errorf("a put whose second Commit succeeds: %d bytes, %v", len(got), err)
+	}
 	_, err = s.Check(t.Context(), func(f Finding) { t.Error(f) })
 	must(t, err)
 	must(t, s.Close())
@@ -183,6 +199,12 @@ func changeCounts(t *Tx) error {
 		t.PutIndex(0, "list", collectionOf(t, "list"), 4, []byte("value")),
 		t.PutElem(0, "hash", collectionOf(t, "hash"), "d", nil),
 		second(t.PutChunks(0, "chunks", make([]byte, 300), 64)))
+}
+
+// prepareCommit is what Commit does before it writes.
+func prepareCommit(t *Tx) error {
+	t.call = t.here()
+	return t.addMeta()
 }
 
 // emptySet removes all members of a set.

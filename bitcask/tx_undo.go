@@ -41,6 +41,11 @@ func (t *Tx) Savepoint() Savepoint {
 		return Savepoint{}
 	}
 	t.materialize()
+	return t.here()
+}
+
+// here is Savepoint of a transaction that is open. A single put stays one, and is not rolled back to it.
+func (t *Tx) here() Savepoint {
 	return Savepoint{len(t.buf), t.outOfLine, len(t.recs), len(t.undo), len(t.touched)}
 }
 
@@ -65,7 +70,9 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 			u.Run()
 		}
 	}
-	t.single = singlePut{}
+	if sp.recs == 0 {
+		t.single = singlePut{}
+	}
 	t.lastCollection, t.lastKey = keydir.Collection{}, "" // its reference may be another's again
 	clear(t.recs[sp.recs:])
 	clear(t.undo[sp.undo:])

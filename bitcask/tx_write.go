@@ -55,8 +55,8 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(r.size)), nil
 }
 
-// refuse rolls back what the call has done that now fails with err, which it returns: else who goes on after the error
-// would commit what the records do not say.
+// refuse rolls back what the call in progress has done, and returns err, with which it fails. Otherwise a caller that goes
+// on after the error would commit changes of the index that no record says.
 func (t *Tx) refuse(err error) error {
 	t.rollbackTo(t.call)
 	return err

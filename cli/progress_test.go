@@ -164,7 +164,7 @@ func interruptedAt(t *testing.T, bar string, args ...string) bool {
 	}
 	exit := (*exec.ExitError)(nil)
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT {
-		return false // on its way out, when it no longer listened; one that never does is found by the count of tries
+		return false // it had done its work, and no longer handled the signal; one that never does is found by the number of keys
 	}
 	if exit == nil || exit.ExitCode() != 130 {
 		t.Errorf("stave %s: %v after Ctrl-C\n%s", strings.Join(args, " "), err, shown())

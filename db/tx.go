@@ -18,8 +18,8 @@ import (
 // is done with it, or with a handle of it, fails with ErrTxDone.
 //
 // A call that fails with an error of Redis's ([structures.Error]) has changed nothing. One that fails for another reason,
-// such as a damaged record or a commit that would be too large, may have done a part of what it does: return its
-// error, or go back with RollbackTo to a savepoint before it.
+// such as a damaged record or a commit that would be too large, may have done part of its work: return its error,
+// or go back with RollbackTo to a savepoint before it.
 type Tx struct {
 	*txState
 	ns int

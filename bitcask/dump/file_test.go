@@ -107,7 +107,8 @@ func TestSoundFiles(t *testing.T) {
 	}
 }
 
-// A writer that closes truncates what it has reserved: what is shown of its segment then ends there.
+// A writer that closes while its segment is shown truncates the zeros that it had reserved. All commits are shown, and
+// no damage.
 func TestWriterClosesMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := bitcask.Open(dir, nil)

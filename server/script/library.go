@@ -187,7 +187,7 @@ func (e *Engine) RunFunction(f *Function, r *Run, out *resp.Writer) error {
 	m := e.machine()
 	err := m.executeFunction(f, r, out)
 	m.lend(0)
-	if err == nil { // after an error the variables of the library, which live on, may be in any state: it is dropped
+	if err == nil { // after an error the machine is dropped: the library's variables, which live on, may be in any state
 		e.release(m)
 	}
 	return err

@@ -10,9 +10,9 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Truncate truncates torn tails, durably, before anything can be appended after them or read from
-// them. The newest goes first: what is dropped from it must be gone before an older segment grows
-// to where it began. It returns how many bytes were torn.
+// Truncate truncates torn tails, durably, before anything is appended after them or read from them. It begins with the
+// newest segment: its torn records must be gone before an older segment is long enough again for them to follow it. It
+// returns how many bytes were torn.
 func Truncate(tail []*segment.Segment) (bytes int64, err error) {
 	for _, sg := range slices.Backward(tail) {
 		size, end := sg.Size.Load(), sg.FramesEnd

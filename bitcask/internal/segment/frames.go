@@ -213,20 +213,22 @@ func (fr *Frames) ExtendToFile() error {
 	return err
 }
 
-// NextInFile is Next after ExtendToFile, since when a writer alongside may have truncated the zeros that it had reserved.
+// NextInFile is Next in a file whose reserved zeros a writer alongside may have truncated since ExtendToFile.
 func (fr *Frames) NextInFile() ([]format.Entry, error) {
 	_, _, entries, err := fr.NextFrameInFile()
 	return entries, err
 }
 
-// NextFrameInFile is NextInFile with the raw frame and its header. A file of the same size that ends at the same place
-// twice is none that a writer truncates.
+// NextFrameInFile is NextInFile with the raw frame and its header. It gives up if a file says the same size twice and ends
+// before it at the same place: no writer truncates that.
 func (fr *Frames) NextFrameInFile() (raw []byte, h format.FrameHeader, entries []format.Entry, err error) {
 	for size, at := int64(-1), int64(-1); ; {
-		raw, h, entries, err = fr.NextFrame()
+		if raw, h, entries, err = fr.NextFrame(); err == nil {
+			return raw, h, entries, nil
+		}
 		bad := (*BadFrame)(nil)
 		if !errors.As(err, &bad) || bad.Reason != shorter || fr.End == size && bad.At == at {
-			return raw, h, entries, err
+			return nil, h, nil, err
 		}
 		size, at = fr.End, bad.At
 		if err := fr.ExtendToFile(); err != nil {

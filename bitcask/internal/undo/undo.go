@@ -1,10 +1,11 @@
-// Package undo rolls back the changes that a transaction has made in the keydir.
+// Package undo rolls back the changes that a transaction has made in the keydir. They are rolled back in the reverse of
+// their order, with the locks of their stripes still held.
 package undo
 
 import "github.com/stavedb/stave/keydir"
 
-// Op rolls back one change of the keydir. It also holds what the change replaced, whose bytes
-// turn from live to dead at the commit.
+// Op rolls back one change of the keydir. It also holds what the change replaced, whose bytes turn from live to dead at
+// the commit.
 type Op struct {
 	Kind     Kind
 	Had      bool
@@ -23,30 +24,29 @@ type Op struct {
 	Trimmed  keydir.Trimmed
 }
 
-// Kind is what an Op does.
+// Kind is the change that an Op rolls back.
 type Kind uint8
 
-// What rolls back a change of that name.
 const (
-	Insert        Kind = iota // delete slot new
-	Swap                      // put slot old back in place of new
-	DeleteSlot                // insert slot old
+	Insert        Kind = iota // delete slot New
+	Swap                      // put slot Old back in place of New
+	DeleteSlot                // insert slot Old
 	NewCollection             // drop the collection
 	Drop                      // restore the dropped collection
-	Put                       // put the old location back, or delete
+	Put                       // put back the old location, or delete
 	PutScored                 // same, with its score
 	PutAt                     // same, of a list
 	Delete                    // insert again
 	DeleteScored              // insert again
 	DeleteAt                  // insert again
-	PutEntry                  // put the old location back, or delete, of a stream
+	PutEntry                  // put back the old location, or delete, of a stream
 	DeleteEntry               // insert again
 	Trim                      // restore the entries
-	Meta                      // put the old location of the meta record back
-	Rewrite                   // put the old value of a record that waits back
+	Meta                      // put back the old location of the meta record
+	Rewrite                   // put back the old value of a record that waits for the commit
 )
 
-// Run does it. A Rewrite is for the owner of the buffer, and Run does nothing.
+// Run rolls the change back, unless it is a Rewrite: that is for the owner of the buffer.
 func (u *Op) Run() {
 	switch u.Kind {
 	case Insert:

@@ -11,9 +11,8 @@ import (
 // The sources of lines. A read of a pipe cannot be interrupted, so a goroutine of its own does it,
 // and its consumer can stop waiting.
 
-// A reader is one whose Read ends with its context: a script on a pipe without a
-// writer must not need a kill. The goroutine that reads for it ends when the context does, or at
-// the latest when its current Read of the input returns.
+// reader is an io.Reader whose Read ends with its context: a script on a pipe without a writer must not need a kill. The
+// goroutine that reads for it ends when the context does, or at the latest when its current Read of the input returns.
 type reader struct {
 	ctx    context.Context
 	chunks chan chunk
