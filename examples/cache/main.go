@@ -54,16 +54,20 @@ func (c *cache) page(name string) (text []byte, found bool, err error) {
 	}
 	c.mu.Unlock()
 	one.Lock()
-	defer one.Unlock()
+	defer func() {
+		c.mu.Lock()
+		if c.asking[name] == one { // else one that was made after its removal
+			delete(c.asking, name)
+		}
+		c.mu.Unlock()
+		one.Unlock()
+	}()
 	if text, err = key.Get(); !errors.Is(err, db.ErrNotFound) { // whoever had the lock before has asked
 		return text, err == nil, err
 	}
 	if text, err = c.backend(name); err == nil {
 		err = key.Put(text, db.TTL(c.keep))
 	}
-	c.mu.Lock()
-	delete(c.asking, name)
-	c.mu.Unlock()
 	return text, false, err
 }
 
