@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,8 +68,14 @@ func (w *twins) mergeAll() error {
 func TestFollowSmallMerge(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
-	var gate sync.Mutex // held: the follower does not look
-	must(t, f.Follow(Following{Applied: func(*Followed) func() {
+	var gate sync.Mutex    // held: the follower does not look after the commit stop
+	var stop atomic.Uint64 // an end of an earlier commit may come late
+	stop.Store(math.MaxUint64)
+	t.Cleanup(func() { _ = gate.TryLock(); gate.Unlock() }) // before that of the follower
+	must(t, f.Follow(Following{Applied: func(c *Followed) func() {
+		if c.Sequence < stop.Load() {
+			return nil
+		}
 		return func() {
 			gate.Lock()
 			defer gate.Unlock()
@@ -79,10 +87,12 @@ func TestFollowSmallMerge(t *testing.T) {
 		}
 		w.reached(f)
 		gate.Lock()
+		stop.Store(w.one.Sequence() + 1)
 		must(t, w.one.Put("last", []byte("value")))
 		w.reached(f)
 		last := w.one.log.Active().ID
 		must(t, w.mergeAll())
+		stop.Store(math.MaxUint64)
 		gate.Unlock()
 		w.merged(f, last)
 		must(t, w.one.Put("after", []byte("value")))
