@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +54,36 @@ func (w *twins) merged(f *Store, last uint32) {
 	}
 }
 
+// pauses lets a follower follow. It pauses after the one record that the writer commits next after pause, shows that
+// commit, and looks no further until goOn.
+func (w *twins) pauses(f *Store) (pause, goOn func()) {
+	w.t.Helper()
+	var at atomic.Uint64 // not a mutex: reached may return before the end of the commit before is called
+	wake := make(chan struct{})
+	must(w.t, f.Follow(Following{Applied: func(c *Followed) func() {
+		if c.Sequence != at.Load() {
+			return nil
+		}
+		return func() {
+			select {
+			case <-wake:
+			case <-w.t.Context().Done(): // the test has failed, and closes its stores
+			}
+		}
+	}}))
+	pause = func() { at.Store(w.one.Sequence() + 1) }
+	goOn = func() {
+		w.t.Helper()
+		at.Store(0) // once only, also if the follower reads its log again
+		select {
+		case wake <- struct{}{}:
+		case <-time.After(time.Minute):
+			w.t.Fatalf("the follower has not paused: %+v", f.FollowState())
+		}
+	}
+	return pause, goOn
+}
+
 // mergeAll merges all that the writer has.
 func (w *twins) mergeAll() error {
 	must(w.t, w.one.Rotate())
@@ -68,32 +96,18 @@ func (w *twins) mergeAll() error {
 func TestFollowSmallMerge(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
-	var gate sync.Mutex    // held: the follower does not look after the commit stop
-	var stop atomic.Uint64 // an end of an earlier commit may come late
-	stop.Store(math.MaxUint64)
-	t.Cleanup(func() { _ = gate.TryLock(); gate.Unlock() }) // before that of the follower
-	must(t, f.Follow(Following{Applied: func(c *Followed) func() {
-		if c.Sequence < stop.Load() {
-			return nil
-		}
-		return func() {
-			gate.Lock()
-			defer gate.Unlock()
-		}
-	}}))
+	pause, goOn := w.pauses(f)
 	for round := range 3 {
 		for i := range 20 {
 			must(t, w.one.Put(fmt.Sprint("k", i), fmt.Append(nil, "value", round)))
 		}
 		w.reached(f)
-		gate.Lock()
-		stop.Store(w.one.Sequence() + 1)
+		pause()
 		must(t, w.one.Put("last", []byte("value")))
 		w.reached(f)
 		last := w.one.log.Active().ID
 		must(t, w.mergeAll())
-		stop.Store(math.MaxUint64)
-		gate.Unlock()
+		goOn()
 		w.merged(f, last)
 		must(t, w.one.Put("after", []byte("value")))
 		w.reached(f)
@@ -324,21 +338,15 @@ func TestFollowRolledBack(t *testing.T) {
 func TestFollowDamagedFooter(t *testing.T) {
 	w := newTwins(t)
 	f := w.follower()
-	var gate sync.Mutex // held: the follower does not look
-	must(t, f.Follow(Following{Applied: func(*Followed) func() {
-		return func() {
-			gate.Lock()
-			defer gate.Unlock()
-		}
-	}}))
-	gate.Lock()
+	pause, goOn := w.pauses(f)
+	pause()
 	must(t, w.one.Put("k", []byte("value")))
 	w.reached(f)
 	sg := w.one.log.Active()
 	must(t, w.one.Rotate())
 	must(t, w.one.Put("k", []byte("again")))
 	flipIn(t, sg.File, sg.Size.Load()-5)
-	gate.Unlock()
+	goOn()
 	for begin, bad := time.Now(), 0; bad < 200; time.Sleep(5 * time.Millisecond) {
 		if errors.As(f.FollowState().Err, new(*CorruptError)) {
 			bad++ // for a second: some looks

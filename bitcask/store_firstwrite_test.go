@@ -267,7 +267,7 @@ func TestBeginSparesAFullDisk(t *testing.T) {
 		if syncs == 0 || syncs > 400 {
 			t.Errorf("%d syncs for %d writes in a minute", syncs, writes)
 		}
-		fault.Heal() // who waits for a lock that its holder sleeps with stops the bubble's clock
+		fault.Heal() // the bubble's clock stands while Close waits for a lock whose holder sleeps
 		mem.SetLimit(0, 0)
 		time.Sleep(time.Second)
 		put(t, s, "new", "value")

@@ -54,3 +54,31 @@ func TestPage(t *testing.T) {
 		}
 	})
 }
+
+// A request that finds neither the page nor its lock, because the page comes in between, leaves no lock.
+func TestPageComesInBetween(t *testing.T) {
+	store, err := db.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	c := &cache{store: store, keep: time.Minute, asking: map[string]*sync.Mutex{}, backend: func(string) ([]byte, error) {
+		return nil, errors.New("asked")
+	}}
+	c.mu.Lock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if text, _, err := c.page("a"); string(text) != "text" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+	})
+	time.Sleep(50 * time.Millisecond) // it has looked for the page, and waits for c.mu
+	if err := store.String("page:a").Put([]byte("text")); err != nil {
+		t.Error(err)
+	}
+	c.mu.Unlock()
+	wg.Wait()
+	if len(c.asking) != 0 {
+		t.Errorf("%d locks are left", len(c.asking))
+	}
+}
