@@ -61,7 +61,7 @@ func stringFormat(L *lua.LState) int {
 	b := make([]byte, 0, len(format)+16)
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
-			b = append(b, format[i])
+			b = append(grow(b, 1), format[i])
 			continue
 		}
 		if i++; i < len(format) && format[i] == '%' {
@@ -78,10 +78,10 @@ func stringFormat(L *lua.LState) int {
 		if len(b)+len(piece) > maxString {
 			fail(L, "%s", ErrMemory.Error())
 		}
-		b = append(b, piece...)
+		b = appendText(b, piece)
 	}
 	m.allocate(L, len(b))
-	return push(L, lua.LString(b))
+	return push(L, asString(b))
 }
 
 // apply formats argument i.

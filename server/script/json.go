@@ -148,7 +148,7 @@ func jsonEncode(L *lua.LState) int {
 	e := jsonEncoder{L: L, m: of(L)}
 	e.value(L.Get(1), 0)
 	e.m.allocate(L, len(e.b))
-	return push(L, lua.LString(e.b))
+	return push(L, asString(e.b))
 }
 
 func (e *jsonEncoder) refuse(v lua.LValue, reason string) {
@@ -157,6 +157,7 @@ func (e *jsonEncoder) refuse(v lua.LValue, reason string) {
 
 func (e *jsonEncoder) value(v lua.LValue, depth int) {
 	e.m.spend(e.L, 1)
+	e.b = grow(e.b, 32)
 	switch v := v.(type) {
 	case lua.LString:
 		e.text(string(v))
@@ -203,28 +204,36 @@ func (e *jsonEncoder) text(s string) {
 	}
 	e.m.spend(e.L, len(s)>>4)
 	before := cap(e.b)
-	e.b = append(e.b, '"')
+	e.b = append(grow(e.b, len(s)+2), '"')
+	from := 0
 	for i := range len(s) {
+		escape := ""
 		switch c := s[i]; {
-		case c == '"' || c == '\\' || c == '/':
-			e.b = append(e.b, '\\', c)
+		case c == '"':
+			escape = `\"`
+		case c == '\\':
+			escape = `\\`
+		case c == '/':
+			escape = `\/`
 		case c >= ' ' && c != 127:
-			e.b = append(e.b, c)
+			continue
 		case c == '\b':
-			e.b = append(e.b, `\b`...)
+			escape = `\b`
 		case c == '\t':
-			e.b = append(e.b, `\t`...)
+			escape = `\t`
 		case c == '\n':
-			e.b = append(e.b, `\n`...)
+			escape = `\n`
 		case c == '\f':
-			e.b = append(e.b, `\f`...)
+			escape = `\f`
 		case c == '\r':
-			e.b = append(e.b, `\r`...)
+			escape = `\r`
 		default:
-			e.b = fmt.Appendf(e.b, `\u%04x`, c)
+			escape = fmt.Sprintf(`\u%04x`, c)
 		}
+		e.b = appendText(appendText(e.b, s[from:i]), escape)
+		from = i + 1
 	}
-	e.b = append(e.b, '"')
+	e.b = append(appendText(e.b, s[from:]), '"')
 	if cap(e.b) > before {
 		e.m.allocate(e.L, cap(e.b))
 	}

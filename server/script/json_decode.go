@@ -147,7 +147,7 @@ func (d *jsonDecoder) text() {
 		if c != '\\' {
 			continue
 		}
-		b = append(b, d.src[from:d.at]...)
+		b = appendText(b, d.src[from:d.at])
 		if e := d.byteAt(d.at + 1); e == 'u' {
 			r, n := unicodeEscape(d.src[d.at:])
 			if n == 0 {
@@ -167,10 +167,10 @@ func (d *jsonDecoder) text() {
 		}
 		from = d.at + 1
 	}
-	b = append(b, d.src[from:d.at]...)
+	b = appendText(b, d.src[from:d.at])
 	d.at++
 	d.m.allocate(d.L, len(b))
-	d.token, d.value = tokenString, lua.LString(b)
+	d.token, d.value = tokenString, asString(b)
 }
 
 // unicodeEscape reads \uXXXX, or two of them for a surrogate pair, and returns how long it is; 0 if it is wrong.

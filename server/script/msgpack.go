@@ -37,7 +37,7 @@ func msgpackPack(L *lua.LState) int {
 		p.value(L.Get(i), 0)
 	}
 	p.m.allocate(L, len(p.b))
-	return push(L, lua.LString(p.b))
+	return push(L, asString(p.b))
 }
 
 type packer struct {
@@ -48,6 +48,7 @@ type packer struct {
 
 func (p *packer) value(v lua.LValue, level int) {
 	p.m.spend(p.L, 1)
+	p.b = grow(p.b, 16)
 	switch v := v.(type) {
 	case lua.LString:
 		p.text(string(v))
@@ -76,7 +77,7 @@ func (p *packer) text(s string) {
 	if len(p.b)+len(s) > maxString {
 		fail(p.L, "%s", ErrMemory.Error())
 	}
-	p.b = append(p.b, s...)
+	p.b = appendText(p.b, s)
 	if cap(p.b) > before {
 		p.m.allocate(p.L, cap(p.b))
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -93,8 +95,13 @@ type Program struct {
 
 // SHA returns the name of a source text.
 func SHA(source string) string {
-	sum := sha1.Sum([]byte(source))
-	return hex.EncodeToString(sum[:])
+	h := sha1.New()
+	for ; len(source) > portion; source = source[portion:] {
+		io.WriteString(h, source[:portion])
+		runtime.Gosched()
+	}
+	io.WriteString(h, source)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Compile compiles a source text, whose name in errors is chunk, such as "user_script". A wrong text is an error as

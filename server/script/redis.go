@@ -104,7 +104,7 @@ func redisCall(L *lua.LState, raise bool) int {
 		from := len(text)
 		switch v := L.Get(i + 1).(type) {
 		case lua.LString:
-			text = append(text, v...)
+			text = appendText(text, string(v))
 		case lua.LNumber:
 			text = resp.AppendDouble(text, float64(v))
 		}

@@ -198,17 +198,14 @@ func concatOperator(L *lua.LState) int {
 	of(L).allocate(L, size)
 	b := make([]byte, 0, size)
 	for i := 1; i <= n; i++ {
-		b = appendText(b, L.Get(i))
+		b = appendValue(b, L.Get(i))
 	}
-	return push(L, lua.LString(b))
+	return push(L, asString(b))
 }
 
-func appendText(b []byte, v lua.LValue) []byte {
-	if s, ok := v.(lua.LString); ok {
-		return append(b, s...)
-	}
+func appendValue(b []byte, v lua.LValue) []byte {
 	text, _ := toText(v)
-	return append(b, text...)
+	return appendText(b, text)
 }
 
 // concatObjects concatenates values of which not all are text.
@@ -220,7 +217,7 @@ func concatObjects(L *lua.LState, n int) int {
 		b, bIs := toText(sum)
 		if aIs && bIs {
 			of(L).allocate(L, len(a)+len(b))
-			sum = lua.LString(a + b)
+			sum = asString(appendText(appendText(make([]byte, 0, len(a)+len(b)), a), b))
 			continue
 		}
 		handler := metamethod(L, left, "__concat")

@@ -414,7 +414,7 @@ func (m *machine) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 	}
 	switch kind {
 	case resp.BulkString:
-		return lua.LString(rest[:n]), rest[n+2:]
+		return copyString(rest[:n]), rest[n+2:]
 	case resp.Verbatim:
 		t := L.CreateTable(0, 2)
 		t.RawSetString("format", lua.LString(rest[:3]))

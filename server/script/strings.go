@@ -1,7 +1,6 @@
 package script
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -106,31 +105,31 @@ func stringLen(L *lua.LState) int {
 }
 
 // pushNew pushes a string that is about to be made of n bytes.
-func pushNew(L *lua.LState, n int, s func() string) int {
+func pushNew(L *lua.LState, n int, s func() lua.LString) int {
 	of(L).allocate(L, n)
-	return push(L, lua.LString(s()))
+	return push(L, s())
 }
 
 // mapBytes changes the case of the letters of a range.
 func mapBytes(L *lua.LState, first, last byte) int {
 	s := textArg(L, 1)
-	return pushNew(L, len(s), func() string {
-		b := []byte(s)
+	return pushNew(L, len(s), func() lua.LString {
+		b := appendText(make([]byte, 0, len(s)), s)
 		for i, c := range b {
 			if first <= c && c <= last {
 				b[i] = c ^ 0x20
 			}
 		}
-		return string(b)
+		return asString(b)
 	})
 }
 
 func stringReverse(L *lua.LState) int {
 	s := textArg(L, 1)
-	return pushNew(L, len(s), func() string {
-		b := []byte(s)
+	return pushNew(L, len(s), func() lua.LString {
+		b := appendText(make([]byte, 0, len(s)), s)
 		slices.Reverse(b)
-		return string(b)
+		return asString(b)
 	})
 }
 
@@ -142,7 +141,7 @@ func stringRep(L *lua.LState) int {
 	if n > maxString/len(s) {
 		fail(L, "%s", ErrMemory.Error())
 	}
-	return pushNew(L, n*len(s), func() string { return strings.Repeat(s, n) })
+	return pushNew(L, n*len(s), func() lua.LString { return repeat(s, n) })
 }
 
 func stringSub(L *lua.LState) int {
@@ -162,7 +161,7 @@ func stringFind(L *lua.LState, find bool) int {
 	init = min(max(init, 0), len(s))
 	if find && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(cString(pattern), "^$*+?.([%-")) {
 		of(L).spend(L, (len(s)-init)>>4)
-		at := strings.Index(s[init:], pattern)
+		at := index(s[init:], pattern)
 		if at < 0 {
 			return push(L, lua.LNil)
 		}
@@ -223,27 +222,27 @@ func stringGSub(L *lua.LState) int {
 		pattern = pattern[1:]
 	}
 	m := newMatcher(L, s, pattern)
-	var b bytes.Buffer
+	var b []byte
 	n, at := 0, 0
 	for n < most {
 		m.level = 0
 		end := m.match(at, 0)
 		if end >= 0 {
 			n++
-			before := b.Cap()
-			m.replace(&b, replacement, at, end)
-			if b.Len() > maxString {
+			before := cap(b)
+			b = m.replace(b, replacement, at, end)
+			if len(b) > maxString {
 				fail(L, "%s", ErrMemory.Error())
 			}
-			if b.Cap() > before {
-				m.machine.allocate(L, b.Cap())
+			if cap(b) > before {
+				m.machine.allocate(L, cap(b))
 			}
 		}
 		switch {
 		case end > at:
 			at = end
 		case at < len(s):
-			b.WriteByte(s[at])
+			b = append(grow(b, 1), s[at])
 			at++
 		default:
 			at++
@@ -253,14 +252,14 @@ func stringGSub(L *lua.LState) int {
 		}
 	}
 	if at < len(s) {
-		b.WriteString(s[at:])
+		b = appendText(b, s[at:])
 	}
-	m.machine.allocate(L, b.Len())
-	return push(L, lua.LString(b.String()), lua.LNumber(n))
+	m.machine.allocate(L, len(b))
+	return push(L, asString(b), lua.LNumber(n))
 }
 
-// replace writes what a match becomes.
-func (m *matcher) replace(b *bytes.Buffer, with lua.LValue, from, to int) {
+// replace appends what a match becomes.
+func (m *matcher) replace(b []byte, with lua.LValue, from, to int) []byte {
 	L := m.L
 	var v lua.LValue
 	switch r := with.(type) {
@@ -277,42 +276,40 @@ func (m *matcher) replace(b *bytes.Buffer, with lua.LValue, from, to int) {
 		L.Pop(1)
 		m.level = level
 	default:
-		m.expand(b, r, from, to)
-		return
+		return m.expand(b, r, from, to)
 	}
 	if !lua.LVAsBool(v) {
-		b.WriteString(m.src[from:to])
-		return
+		return appendText(b, m.src[from:to])
 	}
 	text, ok := toText(v)
 	if !ok {
 		fail(L, "invalid replacement value (a %s)", v.Type())
 	}
-	b.WriteString(text)
+	return appendText(b, text)
 }
 
-// expand writes a replacement text, in which %1 is a capture.
-func (m *matcher) expand(b *bytes.Buffer, with lua.LValue, from, to int) {
+// expand appends a replacement text, in which %1 is a capture.
+func (m *matcher) expand(b []byte, with lua.LValue, from, to int) []byte {
 	text, _ := toText(with)
 	m.machine.spend(m.L, len(text)>>4)
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c != '%' {
-			b.WriteByte(c)
-			continue
+	for {
+		i := index(text, "%")
+		if i < 0 {
+			return appendText(b, text)
 		}
-		if i++; i == len(text) {
-			b.WriteByte(0) // as C does, which reads the end of the string
-			break
+		b, text = appendText(b, text[:i]), text[i+1:]
+		if text == "" {
+			return appendText(b, "\x00") // as C does, which reads the end of the string
 		}
-		switch c = text[i]; {
+		switch c := text[0]; {
 		case !isDigit(c):
-			b.WriteByte(c)
+			b = appendText(b, text[:1])
 		case c == '0':
-			b.WriteString(m.src[from:to])
+			b = appendText(b, m.src[from:to])
 		default:
 			captured, _ := toText(m.capture(int(c-'1'), from, to))
-			b.WriteString(captured)
+			b = appendText(b, captured)
 		}
+		text = text[1:]
 	}
 }

@@ -106,7 +106,7 @@ func structPack(L *lua.LState) int {
 		if len(b) > maxString {
 			fail(L, "%s", ErrMemory.Error())
 		}
-		b = append(b, make([]byte, padding)...)
+		b = append(grow(b, padding+16), make([]byte, padding)...)
 		switch option {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
 			b = f.appendInt(b, numberArg(L, arg), size)
@@ -129,7 +129,7 @@ func structPack(L *lua.LState) int {
 				argError(L, arg, "string too short")
 			}
 			of(L).allocate(L, size)
-			b = append(b, s[:size]...)
+			b = appendText(grow(b, size+1), s[:size])
 			if option == 's' {
 				b = append(b, 0)
 			}
@@ -137,7 +137,7 @@ func structPack(L *lua.LState) int {
 			f.control(option)
 		}
 	}
-	return push(L, lua.LString(b))
+	return push(L, asString(b))
 }
 
 func (f *structFormat) appendBytes(b, littleEndian []byte) []byte {

@@ -34,9 +34,9 @@ func tableConcat(L *lua.LState) int {
 			fail(L, "invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
 		before := cap(b)
-		b = appendText(b, v)
+		b = appendValue(b, v)
 		if i < to {
-			b = append(b, separator...)
+			b = appendText(b, separator)
 		}
 		if len(b) > maxString {
 			fail(L, "%s", ErrMemory.Error())
@@ -46,7 +46,7 @@ func tableConcat(L *lua.LState) int {
 			m.allocate(L, cap(b))
 		}
 	}
-	return push(L, lua.LString(b))
+	return push(L, asString(b))
 }
 
 // each calls argument 2 with keys and values until it returns something.

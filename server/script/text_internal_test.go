@@ -1,0 +1,142 @@
+package script
+
+import (
+	"bytes"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
+)
+
+// TestTextsOfAnyLength: what works in portions has the results of what does not.
+func TestTextsOfAnyLength(t *testing.T) {
+	random := chance.Rand(t)
+	long := make([]byte, 4*portion)
+	for i := range long {
+		long[i] = byte('a' + random.IntN(2))
+	}
+	size := func() int {
+		if random.IntN(2) == 0 {
+			return random.IntN(100)
+		}
+		return random.IntN(3)*portion + random.IntN(5) + portion - 2
+	}
+	for range 50 {
+		a, b := string(long[:size()]), string(long[:size()])
+		if got := appendText([]byte(a), b); string(got) != a+b {
+			t.Fatalf("%d bytes appended to %d give %d, wrong ones", len(b), len(a), len(got))
+		}
+		if got := grow([]byte(a), len(b)); string(got) != a || cap(got) < len(a)+len(b) {
+			t.Fatalf("%d bytes grown by %d are %d with room for %d", len(a), len(b), len(got), cap(got))
+		}
+		if got := copyString([]byte(a)); string(got) != a {
+			t.Fatalf("a copy of %d bytes is another", len(a))
+		}
+		if n := random.IntN(4); string(repeat(a, n)) != strings.Repeat(a, n) {
+			t.Fatalf("%d times %d bytes is wrong", n, len(a))
+		}
+		if short, n := a[:random.IntN(min(len(a), 20)+1)], random.IntN(portion/4); string(repeat(short, n)) != strings.Repeat(short, n) {
+			t.Fatalf("%d times %q is wrong", n, short)
+		}
+		from := random.IntN(len(long) - portion/2)
+		for _, part := range []string{string(long[from : from+random.IntN(100)]), a, "c", ""} {
+			if got, want := index(string(long), part), strings.Index(string(long), part); got != want {
+				t.Fatalf("%d bytes are found at %d, want %d", len(part), got, want)
+			}
+		}
+	}
+}
+
+// TestLongStringsLetTheCollectorStop: whatever makes a long string stops within a small part of the time that it
+// takes, when all goroutines have to.
+func TestLongStringsLetTheCollectorStop(t *testing.T) {
+	const size = 64 << 20
+	long := bytes.Repeat([]byte("x"), size)
+	debug.FreeOSMemory() // most of the time is the kernel's, which has to find the pages
+	copying := time.Now()
+	runtime.KeepAlive(append([]byte(nil), long...))
+	most := time.Since(copying) / 3
+	for _, source := range []string{
+		`return #(s .. "x")`,
+		`return #(s .. "x" .. setmetatable({}, {__concat = function() return "y" end}))`,
+		`return #s:rep(1)`,
+		`return #s:sub(1, 1000):rep(65000)`,
+		`return #s:upper()`,
+		`return #s:reverse()`,
+		`return #("%s"):format(s)`,
+		`return #s:gsub("^y", "z")`,
+		`return #("x"):gsub("x", s)`,
+		`return #table.concat({s, "x"})`,
+		`return #table.concat({"x", "x"}, s)`,
+		`return s:find("y", 1, true)`,
+		`return redis.sha1hex(s)`,
+		`return #cmsgpack.pack(s)`,
+		`return #struct.pack("s", s)`,
+		`return redis.call("SET", "k", s)`,
+		`return #redis.call("GET", "k")`,
+	} {
+		slowest := time.Duration(0)
+		for range 5 {
+			if slowest = slowestStop(t, source, long); slowest < most {
+				break
+			}
+		}
+		t.Logf("%s: %v of %v", source, slowest, most)
+		if slowest >= most {
+			t.Fatalf("%s: all wait for %v, want less than %v", source, slowest, most)
+		}
+	}
+}
+
+// slowestStop is how long it took at most to stop all goroutines while a script ran, to which long is s.
+func slowestStop(t *testing.T, source string, long []byte) time.Duration {
+	e := NewEngine("7.4.0")
+	proto, err := compile("local s = ARGV[1] "+source, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{Args: [][]byte{long}}
+	reply := resp.Writer{}
+	reply.Bulk(long)
+	r.Host.Call = func(args [][]byte, out *resp.Writer) error {
+		if string(args[0]) == "GET" {
+			*out = reply
+		} else {
+			out.Simple("OK")
+		}
+		return nil
+	}
+	m := e.machine()
+	m.begin(r)
+	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
+	debug.FreeOSMemory()
+	over, slowest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		most := time.Duration(0)
+		for {
+			select {
+			case <-over:
+				slowest <- most
+				return
+			default:
+			}
+			var stats runtime.MemStats
+			began := time.Now()
+			runtime.ReadMemStats(&stats) // stops all
+			most = max(most, time.Since(began))
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	var out resp.Writer
+	err = m.call(m.L.NewFunctionFromProto(proto), &out)
+	close(over)
+	most := <-slowest
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	return most
+}
