@@ -383,7 +383,9 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 			tx.SetInterrupt(r.interrupted)
 		}
 	} else {
+		from := time.Now()
 		tx, err = s.begin(write, keys)
+		r.Script.Waited(time.Since(from))
 	}
 	if err != nil {
 		return err

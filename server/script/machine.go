@@ -138,7 +138,7 @@ func (m *machine) look() <-chan struct{} {
 		m.sampled = now
 		m.sample()
 	}
-	if m.stopped == nil && now.Sub(m.started) >= longAfter {
+	if m.stopped == nil && m.lasted(now) >= longAfter {
 		m.beLong(now)
 	}
 	if m.stopped != nil {
@@ -166,6 +166,11 @@ func (m *machine) holds(n int) {
 			m.left = due
 		}
 	}
+}
+
+// lasted is how long the run has not waited for others.
+func (m *machine) lasted(now time.Time) time.Duration {
+	return now.Sub(m.started) - m.run.waited
 }
 
 // beLong is what a run that lasts does at each look.
@@ -281,6 +286,7 @@ func (m *machine) sample() {
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
 	m.longest, m.panicked = 0, false
+	r.waited = 0
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
 	m.left, m.pending, m.stopped, m.heapLimit, m.collectAfter, m.long = lookAfter, 0, nil, 0, time.Time{}, false

@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 )
@@ -49,6 +50,46 @@ func TestLongStringsAreLookedAfter(t *testing.T) {
 		m.begin(&Run{})
 		if m.stride() != lookAfter || m.left != lookAfter {
 			t.Errorf("%s: in the next run %d instructions pass between two looks", source, m.stride())
+		}
+	}
+}
+
+// TestWaitingIsNotLasting: a run whose command has waited for others is not long for that, and leaves its machine to the
+// next run.
+func TestWaitingIsNotLasting(t *testing.T) {
+	p, err := Compile(`redis.call("WAIT") for i = 1, 1000 do end redis.call("WAIT") for i = 1, 1000 do end`, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, waits := range []bool{true, false} {
+		kept, long := 0, 0
+		for range 20 { // the pool may forget one, and a busy machine take its time
+			e := NewEngine("7.4.0")
+			m := e.machine()
+			e.release(m)
+			r := &Run{}
+			r.Host.Long = func(*Run) { long++ }
+			r.Host.Call = func(_ [][]byte, out *resp.Writer) error {
+				from := time.Now()
+				time.Sleep(2 * longAfter)
+				if waits {
+					r.Waited(time.Since(from))
+				}
+				out.Simple("OK")
+				return nil
+			}
+			var out resp.Writer
+			for range 2 {
+				if err := e.Run(p, r, &out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e.machines.Get() == any(m) {
+				kept++
+			}
+		}
+		if waits && (kept == 0 || long > 20) || !waits && (kept > 0 || long != 40) {
+			t.Errorf("waits for others: %v; %d machines of 20 kept, %d runs of 40 long", waits, kept, long)
 		}
 	}
 }

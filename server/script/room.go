@@ -100,7 +100,7 @@ func (m *machine) takeRoom(n int) bool {
 			return false
 		}
 		now := time.Now()
-		short := now.Sub(m.started) < longAfter
+		short := m.lasted(now) < longAfter
 		if short && r.guessed > 0 && m.lend(r.guessed) && h.Hold(max(0, total-r.guessed)) {
 			r.due = total + roomStep // what is on the heap may be of others, and a short run only computes
 			return true

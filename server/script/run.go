@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 	lua "github.com/yuin/gopher-lua"
@@ -44,7 +45,7 @@ type Host struct {
 	Allowed func(args [][]byte) (bool, error)
 	// Log takes the messages of redis.log: 0 for debug, 1 for verbose, 2 for notice, 3 for warning.
 	Log func(level int, message string)
-	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms.
+	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms, besides what it has Waited.
 	Long func(*Run)
 	// Hold takes room for what the run is to hold besides its first MiB: n bytes in place of those of the call before. It
 	// reports false, and changes nothing, if there is no room; then NoRoom says why the run is to be stopped. Taken
@@ -69,8 +70,13 @@ type Run struct {
 	// any number.
 	Steps int
 
+	waited  time.Duration // see Waited
 	control control
 }
+
+// Waited tells that a command of the run has waited for so long for others, such as for locks: that does not make it a
+// long run. It is for Host.Call, in the goroutine of the run.
+func (r *Run) Waited(d time.Duration) { r.waited += d }
 
 // control lets other goroutines stop a run.
 type control struct{ reason atomic.Pointer[error] }
