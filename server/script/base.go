@@ -69,7 +69,7 @@ func baseSelect(L *lua.LState) int {
 func baseError(L *lua.LState) int {
 	level := optInt(L, 2, 1)
 	if text, ok := toText(L.Get(1)); ok && level > 0 {
-		raiseBare(L, where(L, level)+text)
+		L.Error(of(L).join(L, where(L, level), text), 0)
 	}
 	L.Error(L.Get(1), 0)
 	return 0

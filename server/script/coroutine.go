@@ -51,7 +51,7 @@ func (m *machine) wrapped(L, thread *lua.LState, resume lua.LGFunction) int {
 	}
 	raised := L.Get(-1)
 	if text, ok := toText(raised); ok {
-		raised = lua.LString(where(L, 1) + text)
+		raised = m.join(L, where(L, 1), text)
 	}
 	L.Error(raised, 0)
 	return 0

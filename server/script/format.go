@@ -58,10 +58,10 @@ func stringFormat(L *lua.LState) int {
 	format := textArg(L, 1)
 	m, arg := of(L), 1
 	m.spend(L, len(format)>>4)
-	b := make([]byte, 0, len(format)+16)
+	b := m.grow(L, nil, len(format)+16)
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
-			b = append(grow(b, 1), format[i])
+			b = append(m.grow(L, b, 1), format[i])
 			continue
 		}
 		if i++; i < len(format) && format[i] == '%' {
@@ -75,13 +75,9 @@ func stringFormat(L *lua.LState) int {
 		i += n - 1
 		piece := d.apply(L, arg)
 		m.allocate(L, len(piece))
-		if len(b)+len(piece) > maxString {
-			fail(L, "%s", ErrMemory.Error())
-		}
-		b = appendText(b, piece)
+		b = m.append(L, b, piece)
 	}
-	m.allocate(L, len(b))
-	return push(L, asString(b))
+	return push(L, built(b))
 }
 
 // apply formats argument i.
@@ -96,7 +92,7 @@ func (d directive) apply(L *lua.LState, i int) string {
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(numberArg(L, i))
 	case 'q':
-		return quoted(textArg(L, i))
+		return string(quoted(L, textArg(L, i)))
 	case 's':
 		text := textArg(L, i)
 		if d.precision < 0 && len(text) >= 100 {
@@ -223,22 +219,21 @@ func (d directive) float(f float64) string {
 }
 
 // quoted is a text as a string of Lua's.
-func quoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
+func quoted(L *lua.LState, s string) lua.LString {
+	m := of(L)
+	b := append(m.grow(L, nil, len(s)+8), '"')
 	for i := range len(s) {
+		b = m.grow(L, b, 8)
 		switch c := s[i]; c {
 		case '"', '\\', '\n':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			b = append(b, '\\', c)
 		case '\r':
-			b.WriteString(`\r`)
+			b = append(b, `\r`...)
 		case 0:
-			b.WriteString(`\000`)
+			b = append(b, `\000`...)
 		default:
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	return built(append(b, '"'))
 }

@@ -147,8 +147,7 @@ func jsonEncode(L *lua.LState) int {
 	}
 	e := jsonEncoder{L: L, m: of(L)}
 	e.value(L.Get(1), 0)
-	e.m.allocate(L, len(e.b))
-	return push(L, asString(e.b))
+	return push(L, built(e.b))
 }
 
 func (e *jsonEncoder) refuse(v lua.LValue, reason string) {
@@ -157,7 +156,7 @@ func (e *jsonEncoder) refuse(v lua.LValue, reason string) {
 
 func (e *jsonEncoder) value(v lua.LValue, depth int) {
 	e.m.spend(e.L, 1)
-	e.b = grow(e.b, 32)
+	e.grow(32)
 	switch v := v.(type) {
 	case lua.LString:
 		e.text(string(v))
@@ -198,13 +197,13 @@ func (e *jsonEncoder) number(v lua.LNumber) {
 	e.b = append(e.b, formatG(f, o.precision)...)
 }
 
+// grow makes room for n more bytes. A value that is no string, with what stands around it, takes less than 32.
+func (e *jsonEncoder) grow(n int) { e.b = e.m.grow(e.L, e.b, n) }
+
 func (e *jsonEncoder) text(s string) {
-	if len(e.b)+len(s) > maxString {
-		fail(e.L, "%s", ErrMemory.Error())
-	}
 	e.m.spend(e.L, len(s)>>4)
-	before := cap(e.b)
-	e.b = append(grow(e.b, len(s)+2), '"')
+	e.grow(len(s) + 32)
+	e.b = append(e.b, '"')
 	from := 0
 	for i := range len(s) {
 		escape := ""
@@ -230,13 +229,11 @@ func (e *jsonEncoder) text(s string) {
 		default:
 			escape = fmt.Sprintf(`\u%04x`, c)
 		}
-		e.b = appendText(appendText(e.b, s[from:i]), escape)
+		e.b = e.m.append(e.L, appendText(e.b, s[from:i]), escape)
+		e.grow(len(s) - i + 32)
 		from = i + 1
 	}
 	e.b = append(appendText(e.b, s[from:]), '"')
-	if cap(e.b) > before {
-		e.m.allocate(e.L, cap(e.b))
-	}
 }
 
 // listLen is the length of the array that a table is; -1 for an object.

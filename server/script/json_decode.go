@@ -147,7 +147,7 @@ func (d *jsonDecoder) text() {
 		if c != '\\' {
 			continue
 		}
-		b = appendText(b, d.src[from:d.at])
+		b = d.m.grow(d.L, d.m.append(d.L, b, d.src[from:d.at]), utf8.UTFMax)
 		if e := d.byteAt(d.at + 1); e == 'u' {
 			r, n := unicodeEscape(d.src[d.at:])
 			if n == 0 {
@@ -167,10 +167,9 @@ func (d *jsonDecoder) text() {
 		}
 		from = d.at + 1
 	}
-	b = appendText(b, d.src[from:d.at])
+	b = d.m.append(d.L, b, d.src[from:d.at])
 	d.at++
-	d.m.allocate(d.L, len(b))
-	d.token, d.value = tokenString, asString(b)
+	d.token, d.value = tokenString, built(b)
 }
 
 // unicodeEscape reads \uXXXX, or two of them for a surrogate pair, and returns how long it is; 0 if it is wrong.

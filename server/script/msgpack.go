@@ -36,8 +36,7 @@ func msgpackPack(L *lua.LState) int {
 	for i := 1; i <= n; i++ {
 		p.value(L.Get(i), 0)
 	}
-	p.m.allocate(L, len(p.b))
-	return push(L, asString(p.b))
+	return push(L, built(p.b))
 }
 
 type packer struct {
@@ -48,7 +47,7 @@ type packer struct {
 
 func (p *packer) value(v lua.LValue, level int) {
 	p.m.spend(p.L, 1)
-	p.b = grow(p.b, 16)
+	p.b = p.m.grow(p.L, p.b, 16)
 	switch v := v.(type) {
 	case lua.LString:
 		p.text(string(v))
@@ -72,15 +71,8 @@ func (p *packer) value(v lua.LValue, level int) {
 }
 
 func (p *packer) text(s string) {
-	before := cap(p.b)
 	p.header(len(s), 0xa0, 31, 0xd9, 0xda, 0xdb)
-	if len(p.b)+len(s) > maxString {
-		fail(p.L, "%s", ErrMemory.Error())
-	}
-	p.b = appendText(p.b, s)
-	if cap(p.b) > before {
-		p.m.allocate(p.L, cap(p.b))
-	}
+	p.b = p.m.append(p.L, p.b, s)
 }
 
 // header writes a length: in the first byte up to most, or in one, two or four bytes after a byte that says so; small

@@ -137,7 +137,7 @@ func redisErrorReply(L *lua.LState) int {
 	text, _, _ := strings.Cut(string(L.Get(1).(lua.LString)), "\x00")
 	text = strings.TrimPrefix(text, "-")
 	if !strings.Contains(text, " ") {
-		text = "ERR " + text // what has a code is an error as it is
+		text = string(of(L).join(L, "ERR ", text)) // what has a code is an error as it is
 	}
 	return push(L, field(L, "err", lua.LString(strings.TrimRight(text, "\r\n"))))
 }

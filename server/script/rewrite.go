@@ -198,14 +198,10 @@ func concatOperator(L *lua.LState) int {
 	of(L).allocate(L, size)
 	b := make([]byte, 0, size)
 	for i := 1; i <= n; i++ {
-		b = appendValue(b, L.Get(i))
+		text, _ := toText(L.Get(i))
+		b = appendText(b, text)
 	}
 	return push(L, asString(b))
-}
-
-func appendValue(b []byte, v lua.LValue) []byte {
-	text, _ := toText(v)
-	return appendText(b, text)
 }
 
 // concatObjects concatenates values of which not all are text.
@@ -216,8 +212,7 @@ func concatObjects(L *lua.LState, n int) int {
 		a, aIs := toText(left)
 		b, bIs := toText(sum)
 		if aIs && bIs {
-			of(L).allocate(L, len(a)+len(b))
-			sum = asString(appendText(appendText(make([]byte, 0, len(a)+len(b)), a), b))
+			sum = of(L).join(L, a, b)
 			continue
 		}
 		handler := metamethod(L, left, "__concat")

@@ -277,7 +277,7 @@ func stringTable(L *lua.LState, list [][]byte) *lua.LTable {
 	t := L.CreateTable(len(list), 0)
 	for i, s := range list {
 		of(L).holds(len(s))
-		t.RawSetInt(i+1, lua.LString(s))
+		t.RawSetInt(i+1, copyString(s))
 	}
 	return t
 }

@@ -120,7 +120,7 @@ func mapBytes(L *lua.LState, first, last byte) int {
 				b[i] = c ^ 0x20
 			}
 		}
-		return asString(b)
+		return built(b)
 	})
 }
 
@@ -129,7 +129,7 @@ func stringReverse(L *lua.LState) int {
 	return pushNew(L, len(s), func() lua.LString {
 		b := appendText(make([]byte, 0, len(s)), s)
 		slices.Reverse(b)
-		return asString(b)
+		return built(b)
 	})
 }
 
@@ -222,27 +222,20 @@ func stringGSub(L *lua.LState) int {
 		pattern = pattern[1:]
 	}
 	m := newMatcher(L, s, pattern)
-	var b []byte
+	b := m.machine.grow(L, nil, len(s))
 	n, at := 0, 0
 	for n < most {
 		m.level = 0
 		end := m.match(at, 0)
 		if end >= 0 {
 			n++
-			before := cap(b)
 			b = m.replace(b, replacement, at, end)
-			if len(b) > maxString {
-				fail(L, "%s", ErrMemory.Error())
-			}
-			if cap(b) > before {
-				m.machine.allocate(L, cap(b))
-			}
 		}
 		switch {
 		case end > at:
 			at = end
 		case at < len(s):
-			b = append(grow(b, 1), s[at])
+			b = append(m.machine.grow(L, b, 1), s[at])
 			at++
 		default:
 			at++
@@ -252,10 +245,9 @@ func stringGSub(L *lua.LState) int {
 		}
 	}
 	if at < len(s) {
-		b = appendText(b, s[at:])
+		b = m.append(b, s[at:])
 	}
-	m.machine.allocate(L, len(b))
-	return push(L, asString(b), lua.LNumber(n))
+	return push(L, built(b), lua.LNumber(n))
 }
 
 // replace appends what a match becomes.
@@ -279,14 +271,17 @@ func (m *matcher) replace(b []byte, with lua.LValue, from, to int) []byte {
 		return m.expand(b, r, from, to)
 	}
 	if !lua.LVAsBool(v) {
-		return appendText(b, m.src[from:to])
+		return m.append(b, m.src[from:to])
 	}
 	text, ok := toText(v)
 	if !ok {
 		fail(L, "invalid replacement value (a %s)", v.Type())
 	}
-	return appendText(b, text)
+	return m.append(b, text)
 }
+
+// append appends a text to b.
+func (m *matcher) append(b []byte, text string) []byte { return m.machine.append(m.L, b, text) }
 
 // expand appends a replacement text, in which %1 is a capture.
 func (m *matcher) expand(b []byte, with lua.LValue, from, to int) []byte {
@@ -295,20 +290,20 @@ func (m *matcher) expand(b []byte, with lua.LValue, from, to int) []byte {
 	for {
 		i := index(text, "%")
 		if i < 0 {
-			return appendText(b, text)
+			return m.append(b, text)
 		}
-		b, text = appendText(b, text[:i]), text[i+1:]
+		b, text = m.append(b, text[:i]), text[i+1:]
 		if text == "" {
-			return appendText(b, "\x00") // as C does, which reads the end of the string
+			return m.append(b, "\x00") // as C does, which reads the end of the string
 		}
 		switch c := text[0]; {
 		case !isDigit(c):
-			b = appendText(b, text[:1])
+			b = m.append(b, text[:1])
 		case c == '0':
-			b = appendText(b, m.src[from:to])
+			b = m.append(b, m.src[from:to])
 		default:
 			captured, _ := toText(m.capture(int(c-'1'), from, to))
-			b = appendText(b, captured)
+			b = m.append(b, captured)
 		}
 		text = text[1:]
 	}

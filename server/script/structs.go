@@ -103,10 +103,7 @@ func structPack(L *lua.LState) int {
 	arg := 2
 	for f.rest != "" {
 		option, size, padding := f.next(len(b))
-		if len(b) > maxString {
-			fail(L, "%s", ErrMemory.Error())
-		}
-		b = append(grow(b, padding+16), make([]byte, padding)...)
+		b = append(of(L).grow(L, b, padding+16), make([]byte, padding)...)
 		switch option {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
 			b = f.appendInt(b, numberArg(L, arg), size)
@@ -128,8 +125,7 @@ func structPack(L *lua.LState) int {
 			if len(s) < size {
 				argError(L, arg, "string too short")
 			}
-			of(L).allocate(L, size)
-			b = appendText(grow(b, size+1), s[:size])
+			b = appendText(of(L).grow(L, b, size+1), s[:size])
 			if option == 's' {
 				b = append(b, 0)
 			}
@@ -137,7 +133,7 @@ func structPack(L *lua.LState) int {
 			f.control(option)
 		}
 	}
-	return push(L, asString(b))
+	return push(L, built(b))
 }
 
 func (f *structFormat) appendBytes(b, littleEndian []byte) []byte {

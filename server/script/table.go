@@ -33,20 +33,14 @@ func tableConcat(L *lua.LState) int {
 		if !lua.LVCanConvToString(v) {
 			fail(L, "invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
-		before := cap(b)
-		b = appendValue(b, v)
+		text, _ := toText(v)
+		b = m.append(L, b, text)
 		if i < to {
-			b = appendText(b, separator)
-		}
-		if len(b) > maxString {
-			fail(L, "%s", ErrMemory.Error())
+			b = m.append(L, b, separator)
 		}
 		m.spend(L, 1)
-		if cap(b) > before {
-			m.allocate(L, cap(b))
-		}
 	}
-	return push(L, asString(b))
+	return push(L, built(b))
 }
 
 // each calls argument 2 with keys and values until it returns something.

@@ -2,7 +2,6 @@ package script
 
 import (
 	"runtime"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -24,19 +23,19 @@ func copyString(b []byte) lua.LString {
 	if len(b) <= portion {
 		return lua.LString(b)
 	}
-	return asString(appendLong(make([]byte, 0, len(b)), string(asString(b))))
+	return asString(appendText(make([]byte, 0, len(b)), string(asString(b))))
 }
 
-// appendText appends a text of any length to b.
-func appendText(b []byte, text string) []byte {
-	if len(b)+len(text) > portion {
-		return appendLong(b, text)
+// built is the string of the bytes of b, which must not change any more. It does not keep much room that is left in b.
+func built(b []byte) lua.LString {
+	if cap(b)-len(b) > len(b)/4 {
+		return copyString(b)
 	}
-	return append(b, text...)
+	return asString(b)
 }
 
-func appendLong(b []byte, text string) []byte {
-	b = grow(b, len(text))
+// appendText appends a text to b, which has room for it.
+func appendText(b []byte, text string) []byte {
 	for ; len(text) > portion; text = text[portion:] {
 		b = append(b, text[:portion]...)
 		runtime.Gosched()
@@ -45,14 +44,26 @@ func appendLong(b []byte, text string) []byte {
 }
 
 // grow makes room for n more bytes in b.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
+func (m *machine) grow(L *lua.LState, b []byte, n int) []byte {
+	size := len(b) + n
+	if size <= cap(b) {
 		return b
 	}
-	if len(b)+n <= portion {
-		return slices.Grow(b, n)
+	if size <= maxString {
+		size = max(size, min(len(b)+len(b)/4+64, maxString))
 	}
-	return appendLong(make([]byte, 0, max(len(b)+n, len(b)+len(b)/4)), string(asString(b)))
+	m.allocate(L, size)
+	return appendText(make([]byte, 0, size), string(asString(b)))
+}
+
+// append appends a text to b.
+func (m *machine) append(L *lua.LState, b []byte, text string) []byte {
+	return appendText(m.grow(L, b, len(text)), text)
+}
+
+// join is the string of two texts.
+func (m *machine) join(L *lua.LState, a, b string) lua.LString {
+	return built(appendText(appendText(m.grow(L, nil, len(a)+len(b)), a), b))
 }
 
 // repeat returns n times s.

@@ -25,12 +25,16 @@ func TestTextsOfAnyLength(t *testing.T) {
 		}
 		return random.IntN(3)*portion + random.IntN(5) + portion - 2
 	}
+	m := NewEngine("7.4.0").machine()
 	for range 50 {
 		a, b := string(long[:size()]), string(long[:size()])
-		if got := appendText([]byte(a), b); string(got) != a+b {
+		if got := m.append(m.L, []byte(a), b); string(got) != a+b {
 			t.Fatalf("%d bytes appended to %d give %d, wrong ones", len(b), len(a), len(got))
 		}
-		if got := grow([]byte(a), len(b)); string(got) != a || cap(got) < len(a)+len(b) {
+		if got := m.join(m.L, a, b); string(got) != a+b {
+			t.Fatalf("%d bytes joined to %d give %d, wrong ones", len(b), len(a), len(got))
+		}
+		if got := m.grow(m.L, []byte(a), len(b)); string(got) != a || cap(got) < len(a)+len(b) {
 			t.Fatalf("%d bytes grown by %d are %d with room for %d", len(a), len(b), len(got), cap(got))
 		}
 		if got := copyString([]byte(a)); string(got) != a {
@@ -74,6 +78,13 @@ func TestLongStringsLetTheCollectorStop(t *testing.T) {
 		`return #table.concat({"x", "x"}, s)`,
 		`return s:find("y", 1, true)`,
 		`return redis.sha1hex(s)`,
+		`return #cjson.encode(s)`,
+		`return #cjson.encode("\"" .. s)`,
+		`return #cjson.decode("\"\\n" .. s .. "\"")`,
+		`return #("%q"):format(s)`,
+		`return #select(2, pcall(error, s))`,
+		`return #redis.error_reply(s).err`,
+		`return #select(2, pcall(coroutine.wrap(function() error(s, 0) end)))`,
 		`return #cmsgpack.pack(s)`,
 		`return #struct.pack("s", s)`,
 		`return redis.call("SET", "k", s)`,
@@ -112,7 +123,6 @@ func slowestStop(t *testing.T, source string, long []byte) time.Duration {
 	}
 	m := e.machine()
 	m.begin(r)
-	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
 	debug.FreeOSMemory()
 	over, slowest := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -132,6 +142,7 @@ func slowestStop(t *testing.T, source string, long []byte) time.Duration {
 		}
 	}()
 	var out resp.Writer
+	m.globals.RawSetString("ARGV", stringTable(m.L, r.Args))
 	err = m.call(m.L.NewFunctionFromProto(proto), &out)
 	close(over)
 	most := <-slowest
