@@ -98,7 +98,6 @@ func (s *Session) runScript(r *scriptRun) error {
 	c := r.Call
 	s.server.scripts.Runs.Start()
 	defer s.server.scripts.Runs.End()
-	r.Started = time.Now()
 	r.Script.Host = r.host
 	r.limit = s.server.mostReply()
 	if s.inLoop {
@@ -154,7 +153,7 @@ func (r *scriptRun) attempt() (err error) {
 	before, space := s.namespace, s.host.Store
 	from := r.Call.Out.Len()
 	replies := s.out.Len()
-	r.tx, r.asked = nil, 0
+	r.tx, r.asked, r.Started = nil, 0, time.Now()
 	if !r.Call.Queued {
 		s.unsent = unsentMessages{}
 	}
@@ -385,7 +384,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	} else {
 		from := time.Now()
 		tx, err = s.begin(write, keys)
-		r.Script.Waited(time.Since(from))
+		r.Script.Waits(time.Since(from))
 	}
 	if err != nil {
 		return err

@@ -170,7 +170,7 @@ func (m *machine) holds(n int) {
 
 // lasted is how long the run has not waited for others.
 func (m *machine) lasted(now time.Time) time.Duration {
-	return now.Sub(m.started) - m.run.waited
+	return now.Sub(m.started) - m.run.Waited()
 }
 
 // beLong is what a run that lasts does at each look.
@@ -286,7 +286,7 @@ func (m *machine) sample() {
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
 	m.longest, m.panicked = 0, false
-	r.waited = 0
+	r.waited.Store(0)
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
 	m.left, m.pending, m.stopped, m.heapLimit, m.collectAfter, m.long = lookAfter, 0, nil, 0, time.Time{}, false

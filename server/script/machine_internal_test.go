@@ -73,7 +73,7 @@ func TestWaitingIsNotLasting(t *testing.T) {
 				from := time.Now()
 				time.Sleep(2 * longAfter)
 				if waits {
-					r.Waited(time.Since(from))
+					r.Waits(time.Since(from))
 				}
 				out.Simple("OK")
 				return nil

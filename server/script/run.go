@@ -45,7 +45,7 @@ type Host struct {
 	Allowed func(args [][]byte) (bool, error)
 	// Log takes the messages of redis.log: 0 for debug, 1 for verbose, 2 for notice, 3 for warning.
 	Log func(level int, message string)
-	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms, besides what it has Waited.
+	// Long is called once, in the goroutine of the run, when the run has lasted 10 ms without what it has Waited.
 	Long func(*Run)
 	// Hold takes room for what the run is to hold besides its first MiB: n bytes in place of those of the call before. It
 	// reports false, and changes nothing, if there is no room; then NoRoom says why the run is to be stopped. Taken
@@ -70,13 +70,16 @@ type Run struct {
 	// any number.
 	Steps int
 
-	waited  time.Duration // see Waited
+	waited  atomic.Int64 // see Waited
 	control control
 }
 
-// Waited tells that a command of the run has waited for so long for others, such as for locks: that does not make it a
-// long run. It is for Host.Call, in the goroutine of the run.
-func (r *Run) Waited(d time.Duration) { r.waited += d }
+// Waits notes that a command of the run has waited for so long for others, such as for locks: that does not make it a
+// long run.
+func (r *Run) Waits(d time.Duration) { r.waited.Add(int64(d)) }
+
+// Waited is how long the run has waited so far. It may be called from any goroutine.
+func (r *Run) Waited() time.Duration { return time.Duration(r.waited.Load()) }
 
 // control lets other goroutines stop a run.
 type control struct{ reason atomic.Pointer[error] }

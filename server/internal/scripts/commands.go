@@ -3,7 +3,6 @@ package scripts
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/server/command"
@@ -242,7 +241,7 @@ func functionStats(s Session, c *command.Call) error {
 	s.Runs.longest(func(r *Run) {
 		if r != nil {
 			running = []command.Fact{
-				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: r.Call.Args.Strings(0)}, {Name: "duration_ms", Value: time.Since(r.Started).Milliseconds()},
+				{Name: "name", Value: r.Script.Name}, {Name: "command", Value: r.Call.Args.Strings(0)}, {Name: "duration_ms", Value: r.lasted().Milliseconds()},
 			}
 		}
 	})

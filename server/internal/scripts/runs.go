@@ -14,10 +14,13 @@ type Run struct {
 	Script     script.Run
 	Call       *command.Call // of EVAL or FCALL
 	IsFunction bool          // of FCALL
-	Started    time.Time
-	Locking    atomic.Bool // it holds locks
-	Wrote      atomic.Bool // a command of it has written
+	Started    time.Time     // of the attempt
+	Locking    atomic.Bool   // it holds locks
+	Wrote      atomic.Bool   // a command of it has written
 }
+
+// lasted is how long the run has not waited for the locks of others.
+func (r *Run) lasted() time.Duration { return time.Since(r.Started) - r.Script.Waited() }
 
 // Runs counts those there are, and knows those that last.
 type Runs struct {
@@ -122,13 +125,13 @@ func (t *Runs) longest(fn func(*Run)) {
 	fn(first)
 }
 
-// Overdue returns the refusal of what needs a lock that a run holds for longer than busy-reply-threshold allows; nil if
-// none does.
+// Overdue returns the refusal of what needs a lock that a run holds which has lasted longer than busy-reply-threshold
+// allows; nil if there is none.
 func (t *Runs) Overdue(threshold time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.runs {
-		if r.Locking.Load() && time.Since(r.Started) > threshold {
+		if r.Locking.Load() && r.lasted() > threshold {
 			return errBusyWith(r.IsFunction)
 		}
 	}
