@@ -5,19 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/internal/histogram"
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server"
 )
 
 // opponent is a server that structures are timed on, in a process of its own,
@@ -48,19 +47,12 @@ func redisServer(options ...string) func(ctx context.Context, dir, socket string
 	}
 }
 
-// serveStore serves a store until SIGTERM.
+// serveStore is stave serve, until SIGTERM.
 func serveStore(dir, socket string) error {
-	store, err := db.Open(dir, nil)
-	if err != nil {
-		return err
+	if status := cli.Run([]string{"stave", "serve", "--dir", dir, "--addr", socket, "--quiet"}, os.Stdin, io.Discard, os.Stderr); status != 0 {
+		return fmt.Errorf("stave serve ended with status %d", status)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	listener, err := net.Listen("unix", socket)
-	if err == nil {
-		err = server.Serve(ctx, listener, store, nil)
-	}
-	return errors.Join(err, store.Close())
+	return nil
 }
 
 // running is an opponent that has been started, and a connection to it.

@@ -31,6 +31,7 @@ type attack struct {
 	once    bool // it is not repeated
 	most    int  // elements, or stallElements
 	waiters int  // clients that wait in BLPOP at the key "queue" meanwhile
+	busy    bool // another process keeps a processor busy meanwhile
 	hostile bool // a script that ends with an error, or never, and is not for redis-server
 }
 
@@ -49,6 +50,7 @@ const (
 
 var attacks = []attack{
 	{name: "nothing"},
+	{name: "nothing, beside a busy process", busy: true},
 	{name: "SUNIONSTORE", load: loadTwo("SADD", member), command: fixed("SUNIONSTORE", "dest", "one", "two")},
 	{name: "SINTERSTORE", load: loadTwo("SADD", member), command: fixed("SINTERSTORE", "dest", "one", "two")},
 	{name: "SDIFFSTORE", load: loadTwo("SADD", member), command: fixed("SDIFFSTORE", "dest", "one", "two")},
@@ -221,6 +223,13 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 				times[i].Add(time.Since(begin))
 			}
 		})
+	}
+	if a.busy {
+		loop := exec.Command("sh", "-c", "while :; do :; done")
+		if err := loop.Start(); err != nil {
+			return err
+		}
+		defer func() { _ = loop.Process.Kill(); _ = loop.Wait() }()
 	}
 	end, err := s.queue(a.waiters)
 	if err != nil {

@@ -1,8 +1,12 @@
 package stats
 
-import "runtime/metrics"
+import (
+	"runtime/metrics"
 
-// memory is what the process takes, as the Go runtime knows it.
+	"github.com/stavedb/stave/internal/ballast"
+)
+
+// memory is what the process takes, as the Go runtime knows it, without the ballast, which takes nothing.
 type memory struct {
 	used uint64 // bytes of objects, live or not yet collected, and of stacks
 	held uint64 // bytes from the operating system that were not given back
@@ -23,7 +27,8 @@ func (c *Counters) memory() memory {
 		}
 		return 0
 	}
-	m := memory{used: of(0) + of(1), held: of(2) - of(3), heap: of(0) + of(4)}
+	none := ballast.Bytes()
+	m := memory{used: of(0) + of(1) - none, held: of(2) - of(3) - none, heap: of(0) + of(4) - none}
 	for peak := c.peakMemory.Load(); ; peak = c.peakMemory.Load() {
 		if m.peak = max(peak, m.held); m.peak == peak || c.peakMemory.CompareAndSwap(peak, m.peak) {
 			return m
