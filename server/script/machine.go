@@ -300,7 +300,7 @@ func (m *machine) begin(r *Run) {
 func newMachine(e *Engine) *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
-		RegistrySize: 1024, RegistryGrowStep: 1024, RegistryMaxSize: maxRegisters,
+		RegistrySize: 1024, RegistryGrowStep: 4096, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{
 		L: L, engine: e, globals: L.NewTable(), left: lookAfter, json: defaultJSON,

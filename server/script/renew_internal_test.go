@@ -3,6 +3,8 @@ package script
 import (
 	"bytes"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,27 +149,66 @@ func TestRenewedMachineIsAsNew(t *testing.T) {
 	}
 }
 
-// TestStoppedMachineIsDropped: a run that was stopped, or left by a panic, may have been anywhere.
-func TestStoppedMachineIsDropped(t *testing.T) {
-	e := NewEngine("7.4.0")
-	for source, prepare := range map[string]func(*Run){
-		`while true do end -- killed`: func(r *Run) { r.Stop(ErrKilled) },
-		`while true do end`:           func(r *Run) { r.Steps = 1000 },
-		`return redis.call("PANIC")`:  func(*Run) {},
-		`pcall(redis.call, "X") x()`: func(r *Run) {
-			r.Host.Call = func([][]byte, *resp.Writer) error { return errors.New("the store fails") }
-		},
-		`return ("x"):rep(2^28):rep(4)`: func(r *Run) { r.Memory = 1 << 20 },
-	} {
+// TestStoppedMachineIsAsNew: nor does it matter after which instruction a program was stopped, within what it was, and
+// why.
+func TestStoppedMachineIsAsNew(t *testing.T) {
+	e, rng := NewEngine("7.4.0"), chance.Rand(t)
+	want := make(map[string]string, len(probes))
+	for _, probe := range probes {
+		want[probe], _ = outcome(t, newMachine(e), probe)
+	}
+	stopping := slices.Concat(failing, probes, []string{`return ("x"):rep(2^28):rep(4)`, `while true do pcall(string.rep, "x", 2^20) end`})
+	reasons := []error{ErrMemory, ErrKilled, ErrSteps, errors.New("locks are missing")}
+	m, stopped, renewed := newMachine(e), 0, 0
+	for range 1000 {
+		source := stopping[rng.IntN(len(stopping))]
 		proto, err := compile(source, "user_script", nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(source, err)
 		}
-		m, r, out := newMachine(e), renewRun(), resp.Writer{}
-		prepare(r)
-		if err := m.execute(&Program{proto: proto}, r, &out); err == nil || m.renew() {
-			t.Errorf("%s: %v, and the machine is used again", source, err)
+		r, after := renewRun(), 1+int(math.Exp(rng.Float64()*7))
+		r.Memory = 1 << 20
+		r.Stop(reasons[rng.IntN(len(reasons))])
+		m.begin(r)
+		m.left, m.portion = after, after
+		var out resp.Writer
+		err = m.executeBegun(&Program{proto: proto}, r, &out)
+		if err == nil {
+			continue
 		}
+		if m.stopped != nil {
+			stopped++
+		}
+		if !m.renew() {
+			m = newMachine(e)
+			continue
+		}
+		renewed++
+		for range 2 {
+			probe := probes[rng.IntN(len(probes))]
+			got, err := outcome(t, m, probe)
+			if got != want[probe] {
+				t.Fatalf("after %s, stopped after %d instructions,\n%s\nis %q, want %q", source, after, probe, got, want[probe])
+			}
+			if err != nil && !m.renew() {
+				m = newMachine(e)
+			}
+		}
+	}
+	if stopped < 300 || renewed < stopped/2 {
+		t.Errorf("%d programs were stopped, and %d machines used again", stopped, renewed)
+	}
+}
+
+// TestPanicDropsMachine: a run that was left by a panic of Go may have been anywhere.
+func TestPanicDropsMachine(t *testing.T) {
+	proto, err := compile(`return redis.call("PANIC")`, "user_script", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, out := newMachine(NewEngine("7.4.0")), resp.Writer{}
+	if err := m.execute(&Program{proto: proto}, renewRun(), &out); err == nil || m.renew() {
+		t.Errorf("%v, and the machine is used again", err)
 	}
 }
 

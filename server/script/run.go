@@ -123,6 +123,11 @@ func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 // execute is Run on a machine.
 func (m *machine) execute(p *Program, r *Run, out *resp.Writer) error {
 	m.begin(r)
+	return m.executeBegun(p, r, out)
+}
+
+// executeBegun is execute after begin.
+func (m *machine) executeBegun(p *Program, r *Run, out *resp.Writer) error {
 	if err := m.takeArguments(); err != nil {
 		return err
 	}
@@ -136,11 +141,12 @@ func (m *machine) execute(p *Program, r *Run, out *resp.Writer) error {
 
 // renew makes a machine that a program has left by an error fit for another run, and reports whether it could. All that
 // the error has left half done is in the thread (its stack, its registers, the upvalues that point there), and in which
-// thread runs. So the machine gets another thread. All else is what no program can change, or is reset by begin. A run
-// that was stopped, or in which the interpreter panicked, may have been anywhere: its machine is dropped. So is that of a
-// long run, which release does not keep either.
+// thread runs. So the machine gets another thread, which takes microseconds where another machine takes hundreds. All else
+// is what no program can change, or is reset by begin. To be stopped is an error like others, but one that no program
+// catches. A run in which the interpreter panicked may have been anywhere: its machine is dropped. So is that of a long
+// run, which release does not keep either.
 func (m *machine) renew() bool {
-	if m.stopped != nil || m.panicked || m.long {
+	if m.panicked || m.long {
 		return false
 	}
 	thread, _ := m.L.NewThread()
