@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/internal/ballast"
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -94,6 +95,7 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 			if e, is := p.(*lua.ApiError); is {
 				raised = e.Object
 			} else {
+				m.panicked = true
 				raised = lua.LString(fmt.Sprint(p))
 			}
 			if text, is := raised.(lua.LString); is {
@@ -363,5 +365,5 @@ func baseCollectGarbage(L *lua.LState) int {
 func baseGCInfo(L *lua.LState) int {
 	runtime.Gosched()
 	objects, _ := heap()
-	return push(L, lua.LNumber(objects>>10))
+	return push(L, lua.LNumber((objects-min(objects, ballast.Bytes()))>>10))
 }

@@ -293,6 +293,9 @@ func (m *machine) begin(r *Run) {
 	m.started = time.Now()
 	m.sampled, m.yielded = m.started, m.started
 	m.json = defaultJSON
+	m.out.Discard(m.out.Len()) // what a run that was stopped within a command has left, and how long its reply could be
+	m.out.SetLimit(0)
+	m.out.Overdraw(false)
 	m.out.SetVersion(2)
 }
 

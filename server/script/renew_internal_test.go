@@ -200,15 +200,70 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 	}
 }
 
-// TestPanicDropsMachine: a run that was left by a panic of Go may have been anywhere.
+// TestPanicDropsMachine: a run in which Go has panicked may have been anywhere, also if the program caught that, or was
+// stopped before.
 func TestPanicDropsMachine(t *testing.T) {
-	proto, err := compile(`return redis.call("PANIC")`, "user_script", nil)
+	for source, withoutRoom := range map[string]bool{
+		`return redis.call("PANIC")`: false, `return {pcall(redis.call, "PANIC")}`: false, `redis.pcall("PANIC")`: true, `return redis.call("PANIC") `: true,
+	} {
+		proto, err := compile(source, "user_script", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := NewEngine("7.4.0")
+		m, out, r := newMachine(e), resp.Writer{}, renewRun()
+		if withoutRoom {
+			r.Host.Hold = func(int) bool { return false }
+			r.Host.NoRoom = func(int) error { return errors.New("no room") }
+			r.Host.Taken = func() (int64, int64) { return 0, 0 }
+			r.Host.Call = func(_ [][]byte, out *resp.Writer) error {
+				out.SetLimit(1 << 30)
+				out.Ask(4 << 20)
+				panic("of Go")
+			}
+		}
+		err = m.execute(&Program{proto: proto}, r, &out)
+		if !m.panicked || err != nil && m.renew() {
+			t.Errorf("%s: %v, and the machine is used again", source, err)
+		}
+		e.release(m)
+		for range 10 {
+			if e.machine() == m {
+				t.Errorf("%s: the machine is used again", source)
+			}
+		}
+	}
+}
+
+// TestRenewAsksNobody: a run that has ended asks for no room any more, which could have its session begin it again.
+func TestRenewAsksNobody(t *testing.T) {
+	proto, err := compile(`local x = 0 for i = 1, 10 do x = x + i end error("plain")`, "user_script", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, out := newMachine(NewEngine("7.4.0")), resp.Writer{}
-	if err := m.execute(&Program{proto: proto}, renewRun(), &out); err == nil || m.renew() {
-		t.Errorf("%v, and the machine is used again", err)
+	m := newMachine(NewEngine("7.4.0"))
+	for left := 1; left < 100; left++ {
+		r, over, asked := renewRun(), false, 0
+		r.Host.Hold = func(int) bool {
+			if over {
+				asked++
+			}
+			return true
+		}
+		r.Host.Taken = func() (int64, int64) { return 0, 0 }
+		m.begin(r)
+		m.left, m.portion = left, left
+		var out resp.Writer
+		if err := m.executeBegun(&Program{proto: proto}, r, &out); err == nil {
+			t.Fatal("it does not fail")
+		}
+		m.room.due, over = 0, true // it has taken all that it had room for
+		if !m.renew() {
+			t.Fatal("the machine is dropped")
+		}
+		if asked > 0 {
+			t.Errorf("with a look due after %d instructions, it asks %d times for room after its end", left, asked)
+		}
 	}
 }
 

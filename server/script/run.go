@@ -149,6 +149,7 @@ func (m *machine) renew() bool {
 	if m.panicked || m.long {
 		return false
 	}
+	m.left = lookAfter // the run is over: to make a thread, which asks Done, does not look at it any more
 	thread, _ := m.L.NewThread()
 	thread.Panic = raise
 	thread.SetContext(m)
@@ -168,11 +169,12 @@ func (e *Engine) machine() *machine {
 // keepReplies is the size of the reply buffer that an idle machine may keep, in bytes.
 const keepReplies = 64 << 10
 
-// release keeps a machine for the next run, unless its replies have grown or the run was long.
+// release keeps a machine for the next run, unless its replies have grown, the run was long, or the interpreter panicked
+// in it, which the program may have caught.
 func (e *Engine) release(m *machine) {
 	m.run = nil
 	m.L.SetTop(0)
-	if m.out.Held() <= keepReplies && !m.long {
+	if m.out.Held() <= keepReplies && !m.long && !m.panicked {
 		e.machines.Put(m)
 	}
 }
@@ -201,12 +203,12 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 
 // failure is the error of a run that has panicked with p, which is how the interpreter raises errors.
 func (m *machine) failure(p any) error {
+	raised, ok := p.(*lua.ApiError)
+	m.panicked = m.panicked || p != nil && !ok
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
 	}
 	source, line := m.position()
-	raised, ok := p.(*lua.ApiError)
-	m.panicked = !ok
 	text := ""
 	switch {
 	case m.stopped != nil:
