@@ -59,7 +59,8 @@ type rankedName struct {
 // I8: a damaged dump never changes the state. Load checks all of it: no dump makes it panic
 // or take memory out of proportion to the dump's length, and what it accepts keeps the
 // invariants of the package. It does not check that the hash of a collection's slot is that
-// of the collection's key.
+// of the collection's key, nor whether elements of the last collection are missing: a sum of
+// the dump's bytes is for its owner to check.
 func (l *Loader) Load(d *Directory, stripe int, dump []byte) error {
 	st := newStripe(d)
 	promised, bound := d.Promised(stripe)

@@ -361,8 +361,14 @@ func TestPromise(t *testing.T) {
 		if c, ok := n.Promised(stripe); !ok || c != promised[stripe] {
 			t.Fatalf("stripe %d: promised %+v, %v", stripe, c, ok)
 		}
+		quiet := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
 		for _, bad := range [][]byte{dumps[stripe][:len(dumps[stripe])/2], nil} {
-			quiet := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
+			// A dump that ends within a collection, and between two of its items, has all that is promised: how many
+			// elements there are is not. Only the sum of the bytes would tell.
+			cut := keydir.NewDirectory(seed)
+			if err := quiet.Load(cut, stripe, bad); err == nil && counts(cut) == [3]int{int(promised[stripe].Keys), int(promised[stripe].Deadlines), int(promised[stripe].FieldDeadlines)} {
+				continue
+			}
 			if err := quiet.Load(n, stripe, bad); promised[stripe] != (keydir.Counts{}) && !errors.Is(err, keydir.ErrDump) {
 				t.Fatalf("stripe %d: loaded %d of %d bytes: %v", stripe, len(bad), len(dumps[stripe]), err)
 			}
