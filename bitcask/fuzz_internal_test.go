@@ -123,6 +123,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte{manifest.EditAdd, 4, 1, 0, 0, 0, manifest.EditNextID, 4, 9, 0, 0, 0})
 	f.Add([]byte{manifest.EditAdd, 4, 1, 0, 0, 0, manifest.EditClose, 20, 1, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{manifest.EditSwap, 8, 0, 0, 0, 0, 0, 0, 0, 0, manifest.EditCollision, 8, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add(append([]byte{manifest.EditClose, 20, 0, 0, 0, 0, 48, 48, 48, 48}, make([]byte, 12)...)) // no segment, and a length
 	f.Add([]byte{manifest.EditSwap, 8, 255, 255, 255, 255, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := &manifest.Manifest{Store: [16]byte{1}}

@@ -334,7 +334,10 @@ func (m *Manifest) change(typ byte, body []byte) error {
 		m.Booted, m.Boot = true, vfs.BootID(body)
 	case typ == EditClose && len(body) == closeSize:
 		m.ClosedID = binary.LittleEndian.Uint32(body)
-		m.ClosedLen = binary.LittleEndian.Uint64(body[4:])
+		m.ClosedLen = 0 // without a segment the edit's length says nothing
+		if m.ClosedID != 0 {
+			m.ClosedLen = binary.LittleEndian.Uint64(body[4:])
+		}
 		m.MaxSeq = max(m.MaxSeq, binary.LittleEndian.Uint64(body[12:]))
 	default:
 		return errEdit
