@@ -48,7 +48,7 @@ const (
 	EditAdd       = 1  // id u32: segment id joins the unsealed ones, as the last in log order
 	EditSeal      = 2  // SealedInfo, id u32: that segment is sealed; segment id (0: none) joins the unsealed ones
 	EditSwap      = 3  // n u32, n ids u32 out; m u32, m SealedInfo in
-	EditClose     = 4  // id u32 (0: none), length u64, maxSeq u64: everything before length is on disk
+	EditClose     = 4  // id u32 (0: none, and no length), length u64, maxSeq u64: everything before length is on disk
 	EditNextID    = 5  // id u32: ids below are in use (a merge output is about to be made)
 	EditCollision = 6  // hash u64: two keys have it
 	EditInherited = 7  // store id 16, below u32, through u64 or nothing: of a copy: that store made the segments with an id below (origins.go)
@@ -334,9 +334,9 @@ func (m *Manifest) change(typ byte, body []byte) error {
 		m.Booted, m.Boot = true, vfs.BootID(body)
 	case typ == EditClose && len(body) == closeSize:
 		m.ClosedID = binary.LittleEndian.Uint32(body)
-		m.ClosedLen = 0 // without a segment the edit's length says nothing
-		if m.ClosedID != 0 {
-			m.ClosedLen = binary.LittleEndian.Uint64(body[4:])
+		m.ClosedLen = binary.LittleEndian.Uint64(body[4:])
+		if m.ClosedID == 0 && m.ClosedLen != 0 {
+			return errEdit // a length of no segment, which nobody writes
 		}
 		m.MaxSeq = max(m.MaxSeq, binary.LittleEndian.Uint64(body[12:]))
 	default:
