@@ -365,5 +365,5 @@ func baseCollectGarbage(L *lua.LState) int {
 func baseGCInfo(L *lua.LState) int {
 	runtime.Gosched()
 	objects, _ := heap()
-	return push(L, lua.LNumber((objects-min(objects, ballast.Bytes()))>>10))
+	return push(L, lua.LNumber(ballast.Without(objects)>>10))
 }

@@ -293,7 +293,7 @@ func (m *machine) begin(r *Run) {
 	m.started = time.Now()
 	m.sampled, m.yielded = m.started, m.started
 	m.json = defaultJSON
-	m.out.Discard(m.out.Len()) // what a run that was stopped within a command has left, and how long its reply could be
+	m.out.Discard(m.out.Len()) // what a run has left that was stopped within a command
 	m.out.SetLimit(0)
 	m.out.Overdraw(false)
 	m.out.SetVersion(2)
@@ -303,6 +303,7 @@ func (m *machine) begin(r *Run) {
 func newMachine(e *Engine) *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
+		// Each step copies what there is: with steps of 1024, deep recursion makes twice the garbage.
 		RegistrySize: 1024, RegistryGrowStep: 4096, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{

@@ -84,6 +84,12 @@ func renewRun() *Run {
 			out.Map(1)
 			out.BulkString("k")
 			out.Int(1)
+		case "HALF":
+			out.SetLimit(4)
+			out.Overdraw(true)
+			out.Bulk([]byte("too long"))
+			out.Int(1)
+			return errors.New("ended within the command")
 		case "REPLY":
 			out.Bulk(args[1])
 		default:
@@ -157,7 +163,7 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 	for _, probe := range probes {
 		want[probe], _ = outcome(t, newMachine(e), probe)
 	}
-	stopping := slices.Concat(failing, probes, []string{`return ("x"):rep(2^28):rep(4)`, `while true do pcall(string.rep, "x", 2^20) end`})
+	stopping := slices.Concat(failing, probes, []string{`return ("x"):rep(2^28):rep(4)`, `while true do pcall(string.rep, "x", 2^20) end`, `return redis.call("HALF")`})
 	reasons := []error{ErrMemory, ErrKilled, ErrSteps, errors.New("locks are missing")}
 	m, stopped, renewed := newMachine(e), 0, 0
 	for range 1000 {
@@ -176,14 +182,17 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if m.stopped != nil {
+		wasStopped := m.stopped != nil
+		if wasStopped {
 			stopped++
 		}
 		if !m.renew() {
 			m = newMachine(e)
 			continue
 		}
-		renewed++
+		if wasStopped {
+			renewed++
+		}
 		for range 2 {
 			probe := probes[rng.IntN(len(probes))]
 			got, err := outcome(t, m, probe)
@@ -196,23 +205,27 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 		}
 	}
 	if stopped < 300 || renewed < stopped/2 {
-		t.Errorf("%d programs were stopped, and %d machines used again", stopped, renewed)
+		t.Errorf("%d programs were stopped, and %d of their machines used again", stopped, renewed)
 	}
 }
 
 // TestPanicDropsMachine: a run in which Go has panicked may have been anywhere, also if the program caught that, or was
 // stopped before.
 func TestPanicDropsMachine(t *testing.T) {
-	for source, withoutRoom := range map[string]bool{
-		`return redis.call("PANIC")`: false, `return {pcall(redis.call, "PANIC")}`: false, `redis.pcall("PANIC")`: true, `return redis.call("PANIC") `: true,
+	for _, test := range []struct {
+		source      string
+		withoutRoom bool
+	}{
+		{`return redis.call("PANIC")`, false}, {`return {pcall(redis.call, "PANIC")}`, false},
+		{`return redis.call("PANIC")`, true}, {`redis.pcall("PANIC")`, true},
 	} {
-		proto, err := compile(source, "user_script", nil)
+		proto, err := compile(test.source, "user_script", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := NewEngine("7.4.0")
 		m, out, r := newMachine(e), resp.Writer{}, renewRun()
-		if withoutRoom {
+		if test.withoutRoom {
 			r.Host.Hold = func(int) bool { return false }
 			r.Host.NoRoom = func(int) error { return errors.New("no room") }
 			r.Host.Taken = func() (int64, int64) { return 0, 0 }
@@ -224,13 +237,10 @@ func TestPanicDropsMachine(t *testing.T) {
 		}
 		err = m.execute(&Program{proto: proto}, r, &out)
 		if !m.panicked || err != nil && m.renew() {
-			t.Errorf("%s: %v, and the machine is used again", source, err)
+			t.Errorf("%+v: %v, and the machine is used again", test, err)
 		}
-		e.release(m)
-		for range 10 {
-			if e.machine() == m {
-				t.Errorf("%s: the machine is used again", source)
-			}
+		if e.release(m); e.machine() == m {
+			t.Errorf("%+v: the machine is used again", test)
 		}
 	}
 }
@@ -285,5 +295,21 @@ func TestSharedTablesAreReadOnly(t *testing.T) {
 		`return {cjson.encode(t), cjson.encode(setmetatable({}, cjson.array_mt)), tostring(t.leak), tostring(getmetatable(t) == cjson.array_mt)}`
 	if text, err := outcome(t, m, uses); err != nil || text != "*4\r\n$2\r\n[]\r\n$2\r\n[]\r\n$3\r\nnil\r\n$4\r\ntrue\r\n" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func BenchmarkNewMachine(b *testing.B) {
+	e := NewEngine("7.4.0")
+	b.ReportAllocs()
+	for b.Loop() {
+		newMachine(e)
+	}
+}
+
+func BenchmarkRenewMachine(b *testing.B) {
+	m := newMachine(NewEngine("7.4.0"))
+	b.ReportAllocs()
+	for b.Loop() {
+		m.renew()
 	}
 }

@@ -141,7 +141,7 @@ func (m *machine) executeBegun(p *Program, r *Run, out *resp.Writer) error {
 
 // renew makes a machine that a program has left by an error fit for another run, and reports whether it could. All that
 // the error has left half done is in the thread (its stack, its registers, the upvalues that point there), and in which
-// thread runs. So the machine gets another thread, which takes microseconds where another machine takes hundreds. All else
+// thread runs. So the machine gets another thread, which takes a tenth of what another machine does. All else
 // is what no program can change, or is reset by begin. To be stopped is an error like others, but one that no program
 // catches. A run in which the interpreter panicked may have been anywhere: its machine is dropped. So is that of a long
 // run, which release does not keep either.
