@@ -31,6 +31,9 @@ func Take() (drop func()) {
 	return func() { held.CompareAndSwap(&b, nil) }
 }
 
+// Without returns n bytes of heap less the ballast. It is never below zero, whenever ballast was taken or dropped.
+func Without(n uint64) uint64 { return n - min(n, Bytes()) }
+
 // Bytes is how much of the heap is ballast.
 func Bytes() uint64 {
 	if b := held.Load(); b != nil {

@@ -37,6 +37,9 @@ func TestTake(t *testing.T) {
 	if ballast.Bytes() != size {
 		t.Fatalf("%d bytes of ballast", ballast.Bytes())
 	}
+	if ballast.Without(size+5) != 5 || ballast.Without(5) != 0 {
+		t.Errorf("%d bytes without the ballast are %d, and 5 are %d", size+5, ballast.Without(size+5), ballast.Without(5))
+	}
 	if n := garbageAllowed(); n < size || n > size+2*before {
 		t.Errorf("%d bytes of garbage are left with ballast", n)
 	}

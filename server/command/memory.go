@@ -57,10 +57,9 @@ func memoryUsage(c *Call) error {
 func memoryStats(c *Call) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	none := min(ballast.Bytes(), m.HeapAlloc)
 	s := c.Host.Store.Stats()
 	return c.Reply([]Fact{
-		{"total.allocated", m.HeapAlloc + m.StackInuse - none}, {"peak.allocated", m.Sys - none}, {"keys.count", s.Keys},
+		{"total.allocated", ballast.Without(m.HeapAlloc) + m.StackInuse}, {"peak.allocated", ballast.Without(m.Sys)}, {"keys.count", s.Keys},
 		{"keys.bytes-per-key", s.IndexBytes / int64(max(s.Keys, 1))}, {"index.bytes", s.IndexBytes},
 		{"dataset.bytes", s.LiveBytes}, {"log.bytes", s.Bytes},
 	})

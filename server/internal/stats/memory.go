@@ -27,8 +27,7 @@ func (c *Counters) memory() memory {
 		}
 		return 0
 	}
-	none := min(ballast.Bytes(), of(0)) // it may have been taken meanwhile
-	m := memory{used: of(0) + of(1) - none, held: of(2) - of(3) - none, heap: of(0) + of(4) - none}
+	m := memory{used: ballast.Without(of(0)) + of(1), held: ballast.Without(of(2) - of(3)), heap: ballast.Without(of(0)) + of(4)}
 	for peak := c.peakMemory.Load(); ; peak = c.peakMemory.Load() {
 		if m.peak = max(peak, m.held); m.peak == peak || c.peakMemory.CompareAndSwap(peak, m.peak) {
 			return m
