@@ -50,7 +50,7 @@ const (
 
 var attacks = []attack{
 	{name: "nothing"},
-	{name: "nothing, beside a busy process", busy: true},
+	{name: "nothing, alongside a busy process", busy: true},
 	{name: "SUNIONSTORE", load: loadTwo("SADD", member), command: fixed("SUNIONSTORE", "dest", "one", "two")},
 	{name: "SINTERSTORE", load: loadTwo("SADD", member), command: fixed("SINTERSTORE", "dest", "one", "two")},
 	{name: "SDIFFSTORE", load: loadTwo("SADD", member), command: fixed("SDIFFSTORE", "dest", "one", "two")},
@@ -225,7 +225,8 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 		})
 	}
 	if a.busy {
-		loop := exec.Command("sh", "-c", "while :; do :; done")
+		// It ends by itself, should this process be killed.
+		loop := exec.Command("sh", "-c", "while kill -0 $PPID; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done")
 		if err := loop.Start(); err != nil {
 			return err
 		}
