@@ -104,7 +104,7 @@ func clientList(s *Session, c *command.Call) error {
 	s.noteFigures()
 	now := time.Now()
 	var lines strings.Builder
-	for _, other := range s.server.sessions() {
+	for _, other := range s.server.listed() {
 		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
 			lines.WriteString(other.client.listLine(now))
 			lines.WriteByte('\n')
@@ -227,7 +227,7 @@ func clientKill(s *Session, c *command.Call) error {
 		return err
 	}
 	killed := 0
-	for _, other := range s.server.sessions() {
+	for _, other := range s.server.listed() {
 		if !f.matches(other, s) {
 			continue
 		}

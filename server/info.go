@@ -23,7 +23,7 @@ func (v *Server) figures() *stats.Figures {
 		SlowLog: &v.slowLog, Spikes: &v.spikes, Tracking: v.tracked.Usage(),
 		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.runID, Mode: v.modeName(), Started: v.started,
 		ConfigFile: v.config.File(), Multiplexing: "go", Hz: v.config.Get("hz"), Percentiles: v.config.Get("latency-tracking-info-percentiles"),
-		Clients: len(v.sessions()), MaxClients: v.tunables.maxClients.Load(),
+		Clients: len(v.listed()), MaxClients: v.tunables.maxClients.Load(),
 		Channels: v.hub.Count(pubsub.Channel), Patterns: v.hub.Count(pubsub.Pattern), Shards: v.hub.Count(pubsub.Shard),
 		MaxMemory: v.tunables.maxMemory.Load(), CountedMemory: v.countedMemory(time.Now()),
 	}

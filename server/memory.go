@@ -86,8 +86,8 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 }
 
 // evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back, so the sum falls a
-// moment later, and the next client that is accounted for meanwhile may close one more. It looks at all clients, but only
-// while the limit is exceeded.
+// moment later; until then it is found again, and no other is closed instead. All clients are looked at, but only while
+// the limit is exceeded.
 func (v *Server) evictLargestClient() {
 	var largest *Session
 	for _, s := range v.sessions() {
@@ -98,7 +98,7 @@ func (v *Server) evictLargestClient() {
 			largest = s
 		}
 	}
-	if largest != nil && largest.client.kill != nil {
+	if largest != nil && largest.client.kill != nil && !largest.client.killed.Load() {
 		v.counters.Evicted.Add(1)
 		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
 		largest.client.kill()

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -120,11 +121,14 @@ func (v *Server) unregister(s *Session) {
 	delete(v.clients, s.id)
 }
 
-// session returns the connected session of that id, nil if there is none.
+// session returns the connected session of that id, nil if there is none or it was killed.
 func (v *Server) session(id int64) *Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.clients[id]
+	if s := v.clients[id]; s != nil && !s.client.killed.Load() {
+		return s
+	}
+	return nil
 }
 
 // trackingClient is the side of it that tracks keys, nil if the client has gone. Package tracking calls it for the
@@ -136,8 +140,9 @@ func (v *Server) trackingClient(id int64) *tracking.Client {
 	return nil
 }
 
-// sessions returns the connected sessions by ascending id. It is a copy: the sessions run on, and
-// some may end before the caller has read the list. Sorting takes O(n log n) with v.mu held, which only
+// sessions returns the connected sessions by ascending id. Those that were killed have yet to notice it; what clients
+// are told of leaves them out, as in Redis (listed). It is a copy: the sessions run on, and some may
+// end before the caller has read the list. Sorting takes O(n log n) with v.mu held, which only
 // connections that come and go wait for.
 func (v *Server) sessions() []*Session {
 	v.mu.Lock()
@@ -148,6 +153,11 @@ func (v *Server) sessions() []*Session {
 	}
 	sortSessions(list)
 	return list
+}
+
+// listed returns the sessions that clients are told of: without those that were killed.
+func (v *Server) listed() []*Session {
+	return slices.DeleteFunc(v.sessions(), func(s *Session) bool { return s.client.killed.Load() })
 }
 
 // listenAddress returns host and port of the listener, or "" and "0" without one on TCP. Tools

@@ -123,6 +123,35 @@ func TestClientKill(t *testing.T) {
 	})
 }
 
+// A client that was killed is not listed, counted, found or killed again, though its goroutine has not ended yet.
+func TestKilledOnce(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport})
+		me, other := dial(t, address), dial(t, address)
+		me.send("CLIENT ID\r\n")
+		mine := me.line()
+		other.send("CLIENT ID\r\n")
+		id := strings.TrimPrefix(other.line(), ":")
+		me.send("CLIENT KILL ID " + id + "\r\nCLIENT KILL ID " + id + "\r\nCLIENT KILL TYPE normal\r\nCLIENT KILL " + other.LocalAddr().String() +
+			"\r\nCLIENT LIST ID " + id + "\r\nCLIENT UNBLOCK " + id + "\r\nCLIENT TRACKING on REDIRECT " + id + "\r\nCLIENT ID\r\n")
+		me.expect(":1\r\n:0\r\n:0\r\n-ERR No such client\r\n$0\r\n\r\n:0\r\n-ERR The client ID you want redirect to does not exist\r\n" + mine + "\r\n")
+		other.expectEnd()
+		third := dial(t, address)
+		third.send("CLIENT ID\r\n")
+		id = strings.TrimPrefix(third.line(), ":")
+		me.send("CLIENT KILL ID " + id + "\r\nINFO clients\r\n")
+		me.expect(":1\r\n")
+		for line := me.line(); ; line = me.line() {
+			if n, ok := strings.CutPrefix(line, "connected_clients:"); ok {
+				if n != "1" {
+					t.Errorf("%s clients", n)
+				}
+				break
+			}
+		}
+	})
+}
+
 // A client that sends much while it waits is not read on for ever, and is answered all the same.
 func TestMuchBehindAWaitingCommand(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
