@@ -36,7 +36,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	var child, socket string
+	var child, socket, bursts string
 	var step int
 	flag.IntVar(&s.n, "n", 1_000_000, "entries of a workload")
 	flag.StringVar(&s.only, "only", "", "workloads to run, by name, group or pattern (speed/*/pebble), comma-separated (default all; see -list)")
@@ -48,6 +48,7 @@ func main() {
 	list := flag.Bool("list", false, "list the workloads and end")
 	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
 	flag.StringVar(&socket, "serve", "", "serve a store at this socket (the command calls itself so)")
+	flag.StringVar(&bursts, "bursts", "", "compute for 2 ms after each reply from the server at this socket (the command calls itself so)")
 	flag.IntVar(&step, "step", 0, "step of that workload")
 	flag.Parse()
 	var err error
@@ -60,6 +61,8 @@ func main() {
 		}
 	case socket != "":
 		err = serveStore(s.dir, socket)
+	case bursts != "":
+		err = computeInBursts(bursts)
 	case child != "":
 		err = runChild(s, child, step, os.Stdout)
 	default:

@@ -32,6 +32,7 @@ type attack struct {
 	most    int  // elements, or stallElements
 	waiters int  // clients that wait in BLPOP at the key "queue" meanwhile
 	busy    bool // another process keeps a processor busy meanwhile
+	bursts  bool // another process does so for 2 ms after each reply
 	hostile bool // a script that ends with an error, or never, and is not for redis-server
 }
 
@@ -51,6 +52,7 @@ const (
 var attacks = []attack{
 	{name: "nothing"},
 	{name: "nothing, alongside a busy process", busy: true},
+	{name: "nothing, alongside a client that computes for 2 ms after each reply", bursts: true},
 	{name: "SUNIONSTORE", load: loadTwo("SADD", member), command: fixed("SUNIONSTORE", "dest", "one", "two")},
 	{name: "SINTERSTORE", load: loadTwo("SADD", member), command: fixed("SINTERSTORE", "dest", "one", "two")},
 	{name: "SDIFFSTORE", load: loadTwo("SADD", member), command: fixed("SDIFFSTORE", "dest", "one", "two")},
@@ -232,6 +234,13 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 		}
 		defer func() { _ = loop.Process.Kill(); _ = loop.Wait() }()
 	}
+	if a.bursts {
+		client := exec.Command(os.Args[0], "-bursts", s.conn.RemoteAddr().String())
+		if err := client.Start(); err != nil {
+			return err
+		}
+		defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
+	}
 	end, err := s.queue(a.waiters)
 	if err != nil {
 		return err
@@ -269,6 +278,24 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 	}
 	c.record("round-"+s.name, float64(took)/float64(max(rounds, 1)))
 	return errors.Join(failed...)
+}
+
+// computeInBursts is a client that computes after each reply, until its parent or the server ends.
+func computeInBursts(socket string) error {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := &running{conn: conn, in: bufio.NewReaderSize(conn, 4<<10)}
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		if err := client.send(resp.AppendCommandStrings(nil, "PING"), 1); err != nil {
+			return err
+		}
+		for begin := time.Now(); time.Since(begin) < 2*time.Millisecond; {
+		}
+	}
+	return nil
 }
 
 // stallTable shows for each attack how long the others' calls take, and how much less that is than with redis-server.

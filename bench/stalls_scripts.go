@@ -11,8 +11,8 @@ import (
 )
 
 // Hostile scripts, each repeated by one client. They are not run on redis-server, which answers nobody while a script
-// runs. The rows of "nothing" show how long the other clients wait without a script, and when any other process takes as
-// much of the machine.
+// runs. The rows of "nothing" show how long the other clients wait without a script, and when another process takes as much
+// of the machine, all the time or for 2 ms at a time.
 
 // scriptKillTime is how long a script may last before SCRIPT KILL ends it.
 const scriptKillTime = 300 * time.Millisecond
@@ -77,7 +77,7 @@ func scriptTable() table {
 		t.columns = append(t.columns, other.name+", p99", "slowest", "p99 / alone")
 	}
 	t.columns = append(t.columns, "the script")
-	for _, a := range slices.Concat(attacks[:2], hostileScripts) {
+	for _, a := range slices.Concat(attacks[:3], hostileScripts) {
 		r := row{label: strings.TrimPrefix(a.name, "a script: ")}
 		for _, other := range stalled {
 			p99 := func(a attack) string { return fmt.Sprintf("stall/%s/%s-stave-p99", a.name, other.name) }

@@ -92,10 +92,10 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 	thread.Panic = raise
 	defer func() {
 		if p := recover(); p != nil {
+			m.panicked = m.panicked || isWild(p)
 			if e, is := p.(*lua.ApiError); is {
 				raised = e.Object
 			} else {
-				m.panicked = true
 				raised = lua.LString(fmt.Sprint(p))
 			}
 			if text, is := raised.(lua.LString); is {

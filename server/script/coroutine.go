@@ -60,9 +60,12 @@ func (m *machine) wrapped(L, thread *lua.LState, resume lua.LGFunction) int {
 // coroutineSize is about the memory of one in bytes.
 const coroutineSize = 64 << 10
 
-// resume counts a coroutine that is being resumed: each takes of the stack of the goroutine.
+// resume counts a coroutine that is being resumed: each takes of the stack of the goroutine. The interpreter recovers
+// from whatever panic ends one, and gives its text alone, so that an error may have been a panic of Go.
 func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
 	defer m.leaveTo(m.nested, m.depth)
 	m.enterThread(L)
-	return resume(L)
+	n := resume(L)
+	m.panicked = m.panicked || L.Get(L.GetTop()-n+1) == lua.LFalse
+	return n
 }

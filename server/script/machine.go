@@ -27,7 +27,8 @@ const (
 	lookAfter    = 256       // instructions between two looks at the clock,
 	stepBytes    = 64 << 10  // with strings of up to so many bytes: see stride
 	sampleEvery  = 2 * time.Millisecond
-	longAfter    = 10 * time.Millisecond // from then on a run counts as long, and lets others have the processor
+	longAfter    = 10 * time.Millisecond // from then on a run counts as long
+	yieldEvery   = time.Millisecond / 4  // it lets others have the processor, who may have none while the collector works
 )
 
 // The reasons why a run is stopped, besides those of Host.
@@ -73,7 +74,7 @@ type machine struct {
 	longest      int // bytes of the longest string that the run has been given or has made
 	pending      int // bytes that were allocated since the last look
 	stopped      error
-	panicked     bool // the interpreter has, in the run
+	panicked     bool // the interpreter has, in the run, or may have: a coroutine hides what it has ended with
 	started      time.Time
 	sampled      time.Time
 	heapLimit    uint64    // of the process: above it the run has too much
@@ -141,6 +142,10 @@ func (m *machine) look() <-chan struct{} {
 	if m.stopped == nil && m.lasted(now) >= longAfter {
 		m.beLong(now)
 	}
+	if m.run.Steps == 0 && now.Sub(m.yielded) >= yieldEvery {
+		runtime.Gosched()
+		m.yielded = time.Now()
+	}
 	if m.stopped != nil {
 		return ended
 	}
@@ -191,10 +196,6 @@ func (m *machine) beLong(now time.Time) {
 	if m.limit > 0 && now.Sub(m.started) > m.limit {
 		m.stop(errLoadTimeout)
 		return
-	}
-	if now.Sub(m.yielded) >= time.Millisecond/4 {
-		runtime.Gosched()
-		m.yielded = time.Now()
 	}
 }
 
@@ -303,8 +304,8 @@ func (m *machine) begin(r *Run) {
 func newMachine(e *Engine) *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
-		// Each step copies what there is: with steps of 1024, deep recursion makes twice the garbage.
-		RegistrySize: 1024, RegistryGrowStep: 4096, RegistryMaxSize: maxRegisters,
+		// Each step copies what there is: with steps of 4096, deep recursion makes 1.6 times the garbage.
+		RegistrySize: 1024, RegistryGrowStep: 8192, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{
 		L: L, engine: e, globals: L.NewTable(), left: lookAfter, json: defaultJSON,

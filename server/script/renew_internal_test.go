@@ -218,6 +218,8 @@ func TestPanicDropsMachine(t *testing.T) {
 	}{
 		{`return redis.call("PANIC")`, false}, {`return {pcall(redis.call, "PANIC")}`, false},
 		{`return redis.call("PANIC")`, true}, {`redis.pcall("PANIC")`, true},
+		{`return {coroutine.resume(coroutine.create(function() redis.call("PANIC") end))}`, false},
+		{`local f = coroutine.wrap(function() coroutine.yield() redis.call("PANIC") end) f() return {pcall(f)}`, false},
 	} {
 		proto, err := compile(test.source, "user_script", nil)
 		if err != nil {
@@ -241,6 +243,38 @@ func TestPanicDropsMachine(t *testing.T) {
 		}
 		if e.release(m); e.machine() == m {
 			t.Errorf("%+v: the machine is used again", test)
+		}
+	}
+}
+
+// TestDeepRecursionKeepsMachine: too many nested calls are an error like others, though the interpreter panics with a
+// string of Go, and not with an error of Lua.
+func TestDeepRecursionKeepsMachine(t *testing.T) {
+	e := NewEngine("7.4.0")
+	m := newMachine(e)
+	for range 3 {
+		for _, source := range []string{
+			`local function f(n) return 1 + f(n + 1) end return f(0)`,
+			`local function f(n) return 1 + f(n + 1) end return {pcall(f, 0)}`,
+			`local function f(n) return 1 + f(n + 1) end error({err = select(2, pcall(f, 0))})`,
+		} {
+			text, err := outcome(t, m, source)
+			if !strings.Contains(text, "stack overflow") {
+				t.Errorf("%s: %q", source, text)
+			}
+			if m.panicked || err != nil && !m.renew() {
+				t.Fatalf("%s: the machine is dropped", source)
+			}
+			for _, probe := range probes {
+				want, _ := outcome(t, newMachine(e), probe)
+				got, err := outcome(t, m, probe)
+				if got != want {
+					t.Fatalf("after %s\n%s\nis %q, want %q", source, probe, got, want)
+				}
+				if err != nil && !m.renew() {
+					t.Fatalf("after %s\n%s: the machine is dropped", source, probe)
+				}
+			}
 		}
 	}
 }

@@ -154,6 +154,7 @@ func (m *machine) renew() bool {
 	thread.Panic = raise
 	thread.SetContext(m)
 	thread.G.MainThread, thread.G.CurrentThread = nil, nil // the first call sets them
+	m.L.Close()                                            // gives the frames of its nested calls to the next threads
 	m.L = thread
 	return true
 }
@@ -201,10 +202,17 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 	return err
 }
 
+// isWild reports whether a panic may have come from anywhere. An error of Lua comes from where all is in order, and so does
+// that of too many nested calls, for which the interpreter panics with a text.
+func isWild(p any) bool {
+	_, isError := p.(*lua.ApiError)
+	return p != nil && !isError && p != "lua callstack overflow"
+}
+
 // failure is the error of a run that has panicked with p, which is how the interpreter raises errors.
 func (m *machine) failure(p any) error {
 	raised, ok := p.(*lua.ApiError)
-	m.panicked = m.panicked || p != nil && !ok
+	m.panicked = m.panicked || isWild(p)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
 	}
