@@ -226,23 +226,12 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 			}
 		})
 	}
-	if a.busy {
-		// It ends by itself, should this process be killed.
-		loop := exec.Command("sh", "-c", "while kill -0 $PPID; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done")
-		if err := loop.Start(); err != nil {
-			return err
-		}
-		defer func() { _ = loop.Process.Kill(); _ = loop.Wait() }()
-	}
-	if a.bursts {
-		client := exec.Command(os.Args[0], "-bursts", s.conn.RemoteAddr().String())
-		if err := client.Start(); err != nil {
-			return err
-		}
-		defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
-	}
-	end, err := s.queue(a.waiters)
+	end, err := s.neighbour(a)
 	if err != nil {
+		return err
+	}
+	defer end()
+	if end, err = s.queue(a.waiters); err != nil {
 		return err
 	}
 	defer end()
@@ -278,6 +267,23 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 	}
 	c.record("round-"+s.name, float64(took)/float64(max(rounds, 1)))
 	return errors.Join(failed...)
+}
+
+// neighbour starts the process that takes a part of the machine during an attack, if it wants one.
+func (s *running) neighbour(a attack) (end func(), err error) {
+	var command *exec.Cmd
+	switch {
+	case a.busy: // it ends by itself, should this process be killed
+		command = exec.Command("sh", "-c", "while kill -0 $PPID; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done")
+	case a.bursts:
+		command = exec.Command(os.Args[0], "-bursts", s.conn.RemoteAddr().String())
+	default:
+		return func() {}, nil
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	return func() { _ = command.Process.Kill(); _ = command.Wait() }, nil
 }
 
 // computeInBursts is a client that computes after each reply, until its parent or the server ends.
