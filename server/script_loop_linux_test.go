@@ -20,15 +20,6 @@ func evalText(script string, keysAndArgs ...string) string {
 	return wireText(append([]string{"EVAL", script}, keysAndArgs...)...)
 }
 
-// wireText is a command as a client sends it.
-func wireText(words ...string) string {
-	text := fmt.Sprintf("*%d\r\n", len(words))
-	for _, word := range words {
-		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
-	}
-	return text
-}
-
 // TestScriptsInTheLoop: an event loop runs a script that is short, also together with other commands; one that takes
 // long, or calls what does, leaves it, having done nothing there, and has the same reply.
 func TestScriptsInTheLoop(t *testing.T) {
