@@ -147,7 +147,7 @@ func (m feedModel) text() string {
 		if v.typ == "" || v.typ != "string" && v.typ != "stream" && len(v.fields)+len(v.items)+len(v.scores) == 0 {
 			continue
 		}
-		var value any = string(v.text)
+		var value any = fmt.Sprintf("%q", v.text)
 		switch v.typ {
 		case "hash":
 			value = v.fields
@@ -194,11 +194,17 @@ func storeText(t *testing.T, s *db.Store) string {
 			Key    string
 			Type   string
 			Value  any
+			Binary []byte           `json:"valueB64"` // of a string that is no UTF-8, such as one of which bits were set
 			Expire int64            `json:"expire_at_ms"`
 			Until  map[string]int64 `json:"field_expire_at_ms"`
 		}
 		must(t, json.Unmarshal([]byte(line), &l))
 		switch l.Type {
+		case "string":
+			if l.Binary == nil {
+				l.Binary = []byte(l.Value.(string))
+			}
+			l.Value = fmt.Sprintf("%q", l.Binary)
 		case "zset":
 			scores := map[string]float64{}
 			for _, pair := range l.Value.([]any) {
