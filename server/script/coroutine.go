@@ -22,7 +22,7 @@ func (m *machine) openCoroutine() {
 		return thread
 	}
 	m.library("coroutine", functions{
-		"yield": get("yield"), "running": get("running"),
+		"yield": get("yield"), "running": running,
 		"status": func(L *lua.LState) int { threadArg(L); return status(L) },
 		"create": func(L *lua.LState) int { newThread(L); return 1 },
 		"resume": func(L *lua.LState) int { threadArg(L); return m.resume(L, resume) },
@@ -60,12 +60,27 @@ func (m *machine) wrapped(L, thread *lua.LState, resume lua.LGFunction) int {
 // coroutineSize is about the memory of one in bytes.
 const coroutineSize = 64 << 10
 
-// resume counts a coroutine that is being resumed: each takes of the stack of the goroutine. The interpreter recovers
-// from whatever panic ends one, and gives its text alone, so that an error may have been a panic of Go.
+// resume counts a coroutine that is being resumed, the first argument: each takes of the stack of the goroutine. The
+// interpreter recovers from whatever panic ends one, and gives its text alone, so that an error may have been a panic of
+// Go. When one stops it takes the thread that has resumed it, which may be that of a pcall, for the one that runs.
 func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
 	defer m.leaveTo(m.nested, m.depth)
 	m.enterThread(L)
+	thread, running := L.Get(1).(*lua.LState), L.G.CurrentThread
+	refused := thread.Dead || thread == running
 	n := resume(L)
-	m.panicked = m.panicked || L.Get(L.GetTop()-n+1) == lua.LFalse
+	L.G.CurrentThread = running
+	m.panicked = m.panicked || !refused && L.Get(L.GetTop()-n+1) == lua.LFalse
 	return n
+}
+
+// running is coroutine.running: nil outside of coroutines. The interpreter's would give the main thread within pcall,
+// whose stack a library could keep, to resume what another script has left there.
+func running(L *lua.LState) int {
+	if co := L.G.CurrentThread; co != L.G.MainThread {
+		L.Push(co)
+	} else {
+		L.Push(lua.LNil)
+	}
+	return 1
 }

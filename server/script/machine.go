@@ -27,8 +27,7 @@ const (
 	lookAfter    = 256       // instructions between two looks at the clock,
 	stepBytes    = 64 << 10  // with strings of up to so many bytes: see stride
 	sampleEvery  = 2 * time.Millisecond
-	longAfter    = 10 * time.Millisecond // from then on a run counts as long
-	yieldEvery   = time.Millisecond / 4  // it lets others have the processor, who may have none while the collector works
+	longAfter    = 10 * time.Millisecond // from then on a run counts as long, and lets others have the processor
 )
 
 // The reasons why a run is stopped, besides those of Host.
@@ -142,10 +141,6 @@ func (m *machine) look() <-chan struct{} {
 	if m.stopped == nil && m.lasted(now) >= longAfter {
 		m.beLong(now)
 	}
-	if m.run.Steps == 0 && now.Sub(m.yielded) >= yieldEvery {
-		runtime.Gosched()
-		m.yielded = time.Now()
-	}
 	if m.stopped != nil {
 		return ended
 	}
@@ -196,6 +191,10 @@ func (m *machine) beLong(now time.Time) {
 	if m.limit > 0 && now.Sub(m.started) > m.limit {
 		m.stop(errLoadTimeout)
 		return
+	}
+	if now.Sub(m.yielded) >= time.Millisecond/4 {
+		runtime.Gosched()
+		m.yielded = time.Now()
 	}
 }
 
@@ -304,7 +303,7 @@ func (m *machine) begin(r *Run) {
 func newMachine(e *Engine) *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
-		// Each step copies what there is: with steps of 4096, deep recursion makes 1.6 times the garbage.
+		// Each step copies what there is: with steps of 4096, deep recursion makes a quarter more garbage.
 		RegistrySize: 1024, RegistryGrowStep: 8192, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{

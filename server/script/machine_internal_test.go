@@ -2,7 +2,6 @@ package script
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 	"time"
 
@@ -91,37 +90,6 @@ func TestWaitingIsNotLasting(t *testing.T) {
 		}
 		if waits && (kept == 0 || long > 20) || !waits && (kept > 0 || long != 40) {
 			t.Errorf("waits for others: %v; %d machines of 20 kept, %d runs of 40 long", waits, kept, long)
-		}
-	}
-}
-
-// TestRunYields: a run lets other goroutines have its processor, long before it counts as a long one.
-func TestRunYields(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	e := NewEngine("7.4.0")
-	proto, err := compile(`for i = 1, 100000 do end`, "user_script", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turns, done := 0, make(chan time.Duration)
-	go func() {
-		var out resp.Writer
-		begin := time.Now()
-		if err := newMachine(e).execute(&Program{proto: proto}, &Run{}, &out); err != nil {
-			t.Error(err)
-		}
-		done <- time.Since(begin)
-	}()
-	for over := false; !over; {
-		select {
-		case took := <-done:
-			over = true
-			if turns < 4 && took > time.Millisecond {
-				t.Errorf("a run of %v let another goroutine have %d turns", took, turns)
-			}
-		default:
-			turns++
-			runtime.Gosched()
 		}
 	}
 }

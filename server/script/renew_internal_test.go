@@ -279,6 +279,64 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 	}
 }
 
+// TestCurrentThreadIsOfTheRun: what coroutines and pcall within each other do leaves no thread behind, neither for the
+// program after it nor for the error of its own, and coroutine.running gives a coroutine or nothing.
+func TestCurrentThreadIsOfTheRun(t *testing.T) {
+	e := NewEngine("7.4.0")
+	m, index := newMachine(e), `local x = nil return x.y`
+	want, _ := outcome(t, m, index)
+	if !strings.Contains(want, "on @user_script:1.") || !m.renew() {
+		t.Fatal(want)
+	}
+	inPcall := `pcall(function() coroutine.wrap(function() end)() coroutine.wrap(coroutine.yield)() pcall(coroutine.wrap(error)) end) `
+	for _, program := range []struct{ source, want string }{
+		{inPcall + `return 1`, ":1\r\n"},
+		{index, want},
+		{inPcall + index, want},
+		{`return tostring(coroutine.running())`, "$3\r\nnil\r\n"},
+		{`return tostring(select(2, pcall(coroutine.running)))`, "$3\r\nnil\r\n"},
+		{`return tostring(select(2, pcall(function() coroutine.wrap(function() end)() return coroutine.running() end)))`, "$3\r\nnil\r\n"},
+		{`local co co = coroutine.create(function() local _, inner = pcall(coroutine.running) return inner == co and coroutine.running() == co end)
+		local _, same = coroutine.resume(co) return tostring(same)`, "$4\r\ntrue\r\n"},
+		{`local co co = coroutine.create(function() pcall(coroutine.wrap(function() end)) return coroutine.running() == co end)
+		local _, same = coroutine.resume(co) return tostring(same)`, "$4\r\ntrue\r\n"},
+	} {
+		got, err := outcome(t, m, program.source)
+		if got != program.want {
+			t.Errorf("%s\nis %q, want %q", program.source, got, program.want)
+		}
+		if m.panicked || err != nil && !m.renew() {
+			m = newMachine(e)
+		}
+	}
+}
+
+// TestDrainedCoroutineKeepsMachine: to resume a coroutine that has ended is no error of the coroutine.
+func TestDrainedCoroutineKeepsMachine(t *testing.T) {
+	m := newMachine(NewEngine("7.4.0"))
+	got, err := outcome(t, m, `local co, n = coroutine.create(function() for i = 1, 3 do coroutine.yield(i) end end), 0
+		while coroutine.resume(co) do n = n + 1 end return {n, tostring(coroutine.resume(coroutine.create(function() return false end)))}`)
+	if err != nil || got != "*2\r\n:4\r\n$4\r\ntrue\r\n" || m.panicked {
+		t.Errorf("%q, %v, machine dropped: %v", got, err, m.panicked)
+	}
+}
+
+// BenchmarkDeepRecursion shows how much garbage a run makes that fails for too many nested calls.
+func BenchmarkDeepRecursion(b *testing.B) {
+	e := NewEngine("7.4.0")
+	proto, err := compile(`local function f(n) return 1 + f(n + 1) end return f(0)`, "user_script", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var out resp.Writer
+		if err := e.Run(&Program{proto: proto}, &Run{}, &out); err == nil {
+			b.Fatal("it does not fail")
+		}
+	}
+}
+
 // TestRenewAsksNobody: a run that has ended asks for no room any more, which could have its session begin it again.
 func TestRenewAsksNobody(t *testing.T) {
 	proto, err := compile(`local x = 0 for i = 1, 10 do x = x + i end error("plain")`, "user_script", nil)

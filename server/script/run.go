@@ -154,7 +154,6 @@ func (m *machine) renew() bool {
 	thread.Panic = raise
 	thread.SetContext(m)
 	thread.G.MainThread, thread.G.CurrentThread = nil, nil // the first call sets them
-	m.L.Close()                                            // gives the frames of its nested calls to the next threads
 	m.L = thread
 	return true
 }
