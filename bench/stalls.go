@@ -276,10 +276,15 @@ func (s *running) neighbour(a attack) (end func(), err error) {
 	case a.busy: // it ends by itself, should this process be killed
 		command = exec.Command("sh", "-c", "while kill -0 $PPID; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done")
 	case a.bursts:
-		command = exec.Command(os.Args[0], "-bursts", s.conn.RemoteAddr().String())
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		command = exec.Command(self, "-bursts", s.conn.RemoteAddr().String())
 	default:
 		return func() {}, nil
 	}
+	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // Hostile scripts, each repeated by one client. They are not run on redis-server, which answers nobody while a script
-// runs. The rows of "nothing" show how long the other clients wait without a script, and when another process takes as much
-// of the machine, all the time or for 2 ms at a time.
+// runs. The rows of "nothing" show how long the other clients wait without a script, and when another process computes all
+// the time, or for 2 ms at a time.
 
 // scriptKillTime is how long a script may last before SCRIPT KILL ends it.
 const scriptKillTime = 300 * time.Millisecond

@@ -45,6 +45,16 @@ type client struct {
 // noText is the name, library and version of a client that has given none.
 var noText = ""
 
+// killOnce ends the connection, and reports whether it is this call that does: without a connection, or if the server
+// ends it already, nothing happens.
+func (c *client) killOnce() bool {
+	if c.kill == nil || !c.killed.CompareAndSwap(false, true) {
+		return false
+	}
+	c.kill()
+	return true
+}
+
 // init makes a client without a connection. Pointers are set to something, so that nobody who reads them asks for nil.
 func (c *client) init() {
 	c.name.Store(&noText)

@@ -71,12 +71,10 @@ func (f *figures) forgive() {
 // endForOutput ends the connection, unless it is being ended already, and counts that. It may be called from any
 // goroutine: the driver's, or that of the timer. An embedded session has no kill: whoever drives it takes the replies.
 func (v *Server) endForOutput(c *client) {
-	if c.kill == nil || c.killed.Load() {
-		return
+	if c.killOnce() {
+		v.counters.Flooded.Add(1)
+		v.options.Logger.Warn("a client does not take its replies; connection closed", "client", c.tracking.ID)
 	}
-	v.counters.Flooded.Add(1)
-	v.options.Logger.Warn("a client does not take its replies; connection closed", "client", c.tracking.ID)
-	c.kill()
 }
 
 // recentBuffers are the largest buffers that a client has had in the last seconds. Those of clients that have left

@@ -231,13 +231,12 @@ func clientKill(s *Session, c *command.Call) error {
 		if !f.matches(other, s) {
 			continue
 		}
-		killed++
-		switch {
-		case other == s:
+		if other == s {
 			s.closed = true // once the reply is sent
-		case other.client.kill != nil:
-			other.client.kill()
+		} else if !other.client.killOnce() {
+			continue
 		}
+		killed++
 	}
 	if !f.byAddress {
 		return c.Int(killed, nil)

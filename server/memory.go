@@ -98,9 +98,8 @@ func (v *Server) evictLargestClient() {
 			largest = s
 		}
 	}
-	if largest != nil && largest.client.kill != nil && !largest.client.killed.Load() {
+	if largest != nil && largest.client.killOnce() {
 		v.counters.Evicted.Add(1)
-		v.options.Logger.Warn("clients hold too much memory; closing the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
-		largest.client.kill()
+		v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
 	}
 }

@@ -213,11 +213,9 @@ func (v *Server) evictStalled(except *Session, need int64) {
 		}
 		taken := s.client.reply.Taken()
 		need -= taken
-		if s.client.killed.Load() {
-			continue
+		if s.client.killOnce() {
+			v.counters.Evicted.Add(1)
+			v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)
 		}
-		v.counters.Evicted.Add(1)
-		v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)
-		s.client.kill()
 	}
 }

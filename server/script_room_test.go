@@ -1,20 +1,16 @@
 package server_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
 )
 
 // wireText is a command as a client sends it.
 func wireText(words ...string) string {
-	text := fmt.Sprintf("*%d\r\n", len(words))
-	for _, word := range words {
-		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
-	}
-	return text
+	return string(resp.AppendCommandStrings(nil, words...))
 }
 
 // TestLongScriptInLineForRoom: a script that has waited for room, has got it and now runs for long keeps nobody else

@@ -140,10 +140,9 @@ func (v *Server) trackingClient(id int64) *tracking.Client {
 	return nil
 }
 
-// sessions returns the connected sessions by ascending id. Those that were killed have yet to notice it; what clients
-// are told of leaves them out, as in Redis (listed). It is a copy: the sessions run on, and some may
-// end before the caller has read the list. Sorting takes O(n log n) with v.mu held, which only
-// connections that come and go wait for.
+// sessions returns the connected sessions by ascending id, with those that were killed and have not ended yet: listed
+// leaves them out. It is a copy: the sessions run on, and some may end before the caller has read the list. Sorting
+// takes O(n log n) with v.mu held, which only connections that come and go wait for.
 func (v *Server) sessions() []*Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -155,7 +154,7 @@ func (v *Server) sessions() []*Session {
 	return list
 }
 
-// listed returns the sessions that clients are told of: without those that were killed.
+// listed returns the sessions that clients are told of: without those that were killed, as in Redis.
 func (v *Server) listed() []*Session {
 	return slices.DeleteFunc(v.sessions(), func(s *Session) bool { return s.client.killed.Load() })
 }

@@ -62,7 +62,8 @@ const coroutineSize = 64 << 10
 
 // resume counts a coroutine that is being resumed, the first argument: each takes of the stack of the goroutine. The
 // interpreter recovers from whatever panic ends one, and gives its text alone, so that an error may have been a panic of
-// Go. When one stops it takes the thread that has resumed it, which may be that of a pcall, for the one that runs.
+// Go. When a coroutine stops, the interpreter takes the thread that has resumed it for the running one, which within
+// pcall is the thread of that: so the one from before is put back.
 func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
 	defer m.leaveTo(m.nested, m.depth)
 	m.enterThread(L)

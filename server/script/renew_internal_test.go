@@ -286,8 +286,9 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 	}
 }
 
-// TestCurrentThreadIsOfTheRun: what coroutines and pcall within each other do leaves no thread behind, neither for the
-// program after it nor for the error of its own, and coroutine.running gives a coroutine or nothing.
+// TestCurrentThreadIsOfTheRun: a coroutine that runs within pcall does not change which thread counts as the running one
+// after it, in the same program or in the next. So errors name their line, and coroutine.running is nil outside of
+// coroutines.
 func TestCurrentThreadIsOfTheRun(t *testing.T) {
 	e := NewEngine("7.4.0")
 	m, index := newMachine(e), `local x = nil return x.y`
