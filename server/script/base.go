@@ -78,41 +78,32 @@ func baseError(L *lua.LState) int {
 
 // protectedCall calls a function with the values from argument `first` on, and returns its results, or the value that
 // it has raised.
-//
-// It does so on a thread of its own. The interpreter's pcall closes every open upvalue at an error, also those of the
-// functions that called it: their closures would not see later changes of their locals. It describes the whole stack
-// at each error, too.
 func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValue, raised lua.LValue, ok bool) {
 	m := of(L)
 	defer m.leaveTo(m.nested, m.depth)
 	m.enterThread(L)
-	m.allocate(L, coroutineSize)
-	thread, _ := L.NewThread()
-	thread.SetContext(m)
-	thread.Panic = raise
-	defer func() {
-		if p := recover(); p != nil {
-			m.panicked = m.panicked || isWild(p)
-			if e, is := p.(*lua.ApiError); is {
-				raised = e.Object
-			} else {
-				raised = lua.LString(fmt.Sprint(p))
-			}
-			if text, is := raised.(lua.LString); is {
-				raised = lua.LString(plain(strings.TrimPrefix(string(text), " ")))
-			}
-			results, ok = nil, false
-		}
-	}()
-	thread.Push(fn)
+	thread := m.spareThread(L)
+	push(thread, m.lowest, fn)
 	for i := first; i <= L.GetTop(); i++ {
 		thread.Push(L.Get(i))
 	}
-	thread.Call(thread.GetTop()-1, lua.MultRet)
-	for i := 1; i <= thread.GetTop(); i++ {
-		results = append(results, thread.Get(i))
+	switch p := m.protect(thread, max(0, L.GetTop()-first+1)).value.(type) {
+	case nil:
+		for i := 1; i <= thread.GetTop(); i++ {
+			results = append(results, thread.Get(i))
+		}
+		ok = true
+	case *lua.ApiError:
+		raised = p.Object
+	default:
+		raised = lua.LString(fmt.Sprint(p))
 	}
-	return results, nil, true
+	if text, is := raised.(lua.LString); is {
+		raised = lua.LString(plain(strings.TrimPrefix(string(text), " ")))
+	}
+	thread.SetTop(0)
+	m.spare = thread
+	return results, raised, ok
 }
 
 // basePCall returns the text of an error of redis.call, not its table, as Redis's pcall does.

@@ -15,8 +15,8 @@
 // # Guarantees
 //
 // A script cannot change what another one sees: globals, libraries and the metatable of strings are read-only. A machine
-// that was left by an error goes on with another thread, so that nothing of the stack is left. One that was stopped, or
-// left by a panic or by an error in a library's function, is not used again.
+// that was left by an error is used again when its thread has been unwound (protect.go). One whose run was long, or was
+// left by a panic or by an error in a library's function, is not.
 //
 // A script cannot end the process. Each instruction counts, and so does the work of a library function: after some of
 // them the run looks at the clock, at whether somebody wants it to stop, and at the growth of the heap (machine.go).

@@ -53,6 +53,10 @@ type machine struct {
 	json    jsonOptions
 	arrayMT *lua.LTable
 
+	lowest *lua.LFunction // callLowest
+	spare  *lua.LState    // an empty thread for pcall, or nil
+	caught caught         // what callLowest has caught last
+
 	run    *Run
 	out    resp.Writer // replies of commands
 	room   account
@@ -285,7 +289,7 @@ func (m *machine) sample() {
 // begin prepares the machine for a run.
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
-	m.longest, m.panicked = 0, false
+	m.longest, m.panicked, m.caught = 0, false, caught{}
 	r.waited.Store(0)
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
@@ -313,6 +317,7 @@ func newMachine(e *Engine) *machine {
 	m.openAccount()
 	L.Panic = raise
 	L.SetContext(m)
+	m.lowest = L.NewFunction(m.callLowest)
 	m.openBase()
 	m.library("string", stringFunctions)
 	m.library("table", tableFunctions)

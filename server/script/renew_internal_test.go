@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -329,6 +330,59 @@ func TestDrainedCoroutineKeepsMachine(t *testing.T) {
 	}
 }
 
+// TestClosuresSurviveErrors: a local that a closure has taken out of a pcall is its own, whatever has ended the pcall, and
+// whatever other calls then do with the thread that it had.
+func TestClosuresSurviveErrors(t *testing.T) {
+	m := newMachine(NewEngine("7.4.0"))
+	for _, end := range []string{
+		`return`, `error("x")`, `error({})`, `local y = nil + 1`, `redis.call("FAIL")`, `string.rep()`, `return f(error())`,
+		`local function deep(n) return 1 + deep(n + 1) end deep(0)`,
+		`local function wide(n, ...) return 1 + wide(n + 1, n, ...) end wide(0)`,
+		`local function wide(...) return 1 + wide(unpack({}, 1, 7000)) end wide()`,
+		`coroutine.wrap(function() error("x") end)()`, `coroutine.wrap(function() coroutine.wrap(function() deep() end)() end)()`,
+		`coroutine.yield()`, `table.sort({3, 2, 1}, function() error("x") end)`, `pcall(error) error("y")`,
+	} {
+		for _, protect := range []string{"pcall(%)", "xpcall(%, tostring)", "pcall(function() local _ = 1 pcall(%) error() end)", "pcall(coroutine.wrap(%))"} {
+			body := "function() local x = 1 keep = function() x = x + 1 return x end " + end + " end"
+			other := "function() local a, b, c = 100, 200, 300 local g = function() a, b, c = a + 1, b + 1, c + 1 end g() error(g) end"
+			source := "local keep " + strings.ReplaceAll(protect, "%", body) + " local first = keep() " +
+				strings.ReplaceAll(protect, "%", other) + " local second = keep() pcall(" + other + ") return {first, second, keep()}"
+			got, err := outcome(t, m, source)
+			if err != nil || got != "*3\r\n:2\r\n:3\r\n:4\r\n" {
+				t.Errorf("%s\nis %q, %v", source, got, err)
+			}
+			if m.panicked || m.long {
+				m = newMachine(NewEngine("7.4.0"))
+			}
+		}
+	}
+}
+
+// TestErrorsLeaveThreads: neither a run that fails nor a pcall that catches an error costs a thread, so that the registers
+// of one that nests deep are grown once.
+func TestErrorsLeaveThreads(t *testing.T) {
+	m := newMachine(NewEngine("7.4.0"))
+	const deep = `local function f(n) return 1 + f(n + 1) end `
+	for _, source := range []string{deep + `return f(0)`, deep + `return {pcall(f, 0)}`, `error("x")`, `return {pcall(error, "x")}`} {
+		least := uint64(math.MaxUint64)
+		for range 8 {
+			if m.long { // a slow machine
+				m = newMachine(NewEngine("7.4.0"))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if _, err := outcome(t, m, source); err != nil {
+				m.renew()
+			}
+			runtime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		if least > 400<<10 {
+			t.Errorf("%s makes %d bytes of garbage", source, least)
+		}
+	}
+}
+
 // BenchmarkDeepRecursion shows how much garbage a run makes that fails for too many nested calls.
 func BenchmarkDeepRecursion(b *testing.B) {
 	e := NewEngine("7.4.0")
@@ -403,13 +457,5 @@ func BenchmarkNewMachine(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		newMachine(e)
-	}
-}
-
-func BenchmarkRenewMachine(b *testing.B) {
-	m := newMachine(NewEngine("7.4.0"))
-	b.ReportAllocs()
-	for b.Loop() {
-		m.renew()
 	}
 }

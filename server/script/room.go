@@ -153,7 +153,7 @@ func (m *machine) takeArguments() error {
 		}
 	}
 	if !m.claim(n) {
-		return m.failure(nil)
+		return m.failure(caught{})
 	}
 	return nil
 }

@@ -139,23 +139,13 @@ func (m *machine) executeBegun(p *Program, r *Run, out *resp.Writer) error {
 	return err
 }
 
-// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. All that
-// the error has left half done is in the thread (its stack, its registers, the upvalues that point there), and in which
-// thread runs. So the machine gets another thread, which takes a tenth of what another machine does. All else
-// is what no program can change, or is reset by begin. To be stopped is an error like others, but one that no program
-// catches. A run in which the interpreter panicked may have been anywhere: its machine is dropped. So is that of a long
-// run, which release does not keep either.
+// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. Its
+// thread is empty; what is left is which thread runs. All else is what no program can change, or is reset by begin. To be
+// stopped is an error like others, but one that no program catches. A run in which the interpreter panicked may have been
+// anywhere: its machine is dropped. So is that of a long run, which release does not keep either.
 func (m *machine) renew() bool {
-	if m.panicked || m.long {
-		return false
-	}
-	m.left = lookAfter // the run is over: to make a thread, which asks Done, does not look at it any more
-	thread, _ := m.L.NewThread()
-	thread.Panic = raise
-	thread.SetContext(m)
-	thread.G.MainThread, thread.G.CurrentThread = nil, nil // the first call sets them
-	m.L = thread
-	return true
+	m.L.G.CurrentThread = m.L.G.MainThread
+	return !m.panicked && !m.long
 }
 
 // machine returns an idle machine, or a new one.
@@ -181,47 +171,38 @@ func (e *Engine) release(m *machine) {
 
 // call calls a function with arguments and replies with its first result.
 func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) (err error) {
-	from := out.Len()
+	from, L := out.Len(), m.L
 	defer func() {
-		if p := recover(); p != nil {
+		if p := recover(); p != nil { // not even protect could go on
+			m.panicked = true
+			err = m.failure(caught{value: p})
+		}
+		if err != nil {
 			out.Truncate(from)
-			err = m.failure(p)
 		}
 	}()
-	L := m.L
-	invoke(L, fn, args...)
-	if m.stopped != nil {
-		return m.failure(nil)
+	push(L, m.lowest, fn)
+	push(L, args...)
+	if c := m.protect(L, len(args)); c.value != nil || m.stopped != nil {
+		return m.failure(c)
 	}
-	err = m.reply(out, L.Get(-1))
+	err = m.reply(out, L.Get(1))
 	L.SetTop(0)
-	if err != nil {
-		out.Truncate(from)
-	}
 	return err
 }
 
-// isWild reports whether a panic may have come from anywhere. An error of Lua comes from where all is in order, and so does
-// that of too many nested calls, for which the interpreter panics with a text.
-func isWild(p any) bool {
-	_, isError := p.(*lua.ApiError)
-	return p != nil && !isError && p != "lua callstack overflow"
-}
-
-// failure is the error of a run that has panicked with p, which is how the interpreter raises errors.
-func (m *machine) failure(p any) error {
-	raised, ok := p.(*lua.ApiError)
-	m.panicked = m.panicked || isWild(p)
+// failure is the error of a run that has raised c, or was stopped.
+func (m *machine) failure(c caught) error {
+	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
 	}
-	source, line := m.position()
-	text := ""
+	text, source, line := "", c.source, c.line
 	switch {
 	case m.stopped != nil:
 		text = "ERR " + m.stopped.Error()
 	case !ok:
-		text = "ERR " + plain(fmt.Sprint(p)) // a panic of the interpreter itself
+		text = "ERR " + plain(fmt.Sprint(c.value)) // a panic of the interpreter itself
 	default:
 		text, source, line = describe(raised.Object, source, line)
 	}

@@ -227,6 +227,8 @@ func BenchmarkRun(b *testing.B) {
 		{"call", `return redis.call("incr", KEYS[1])`},
 		{"loop of 1000", `local s = 0 for i = 1, 1000 do s = s + i end return s`},
 		{"concat", `local t = KEYS[1] .. ":" .. ARGV[1] return t`},
+		{"pcall", `return select(2, pcall(tonumber, "1"))`},
+		{"caught error", `local ok = pcall(error, "x") return 1`},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			p, err := script.Compile(tt.source, "user_script")
