@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -246,7 +245,10 @@ func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 		s := open(t, "a", backupOptions(fault))
 		values := garbage(t, s, backupPuts)
 		sure := maps.Clone(values)
-		before := snapshot(t, mem, "a")
+		before := map[string]bool{} // the segments that hold something: the next one may be empty, and is not in the backup
+		for _, sg := range s.Segments() {
+			before[sg.File] = sg.Records > 0
+		}
 		var reached atomic.Bool
 		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{op}, Path: "*.data", Sticky: true, Do: func(e vfstest.Event) {
 			if filepath.Dir(e.Name) == "a" && e.Op == vfstest.OpCreate || !reached.CompareAndSwap(false, true) {
@@ -256,8 +258,8 @@ func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 			if err := errors.Join(s.Rotate(), rewriteAll(s)); err != nil {
 				t.Error(err)
 			}
-			for name := range before {
-				if _, there := snapshot(t, mem, "a")[name]; !there && strings.HasSuffix(name, ".data") {
+			for name, full := range before {
+				if _, there := snapshot(t, mem, "a")[name]; full && !there {
 					t.Errorf("%s is gone already", name)
 				}
 			}
@@ -273,7 +275,7 @@ func TestBackupPinsWhatAMergeTakesAway(t *testing.T) {
 			delete(names, sg.File)
 		}
 		for name := range names {
-			if _, was := before[name]; was && strings.HasSuffix(name, ".data") {
+			if _, was := before[name]; was {
 				t.Errorf("%s is still there", name)
 			}
 		}
