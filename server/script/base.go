@@ -102,7 +102,9 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 		raised = lua.LString(plain(strings.TrimPrefix(string(text), " ")))
 	}
 	thread.SetTop(0)
-	m.spare = thread
+	if !m.panicked {
+		m.spare = thread
+	}
 	return results, raised, ok
 }
 

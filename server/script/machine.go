@@ -53,9 +53,10 @@ type machine struct {
 	json    jsonOptions
 	arrayMT *lua.LTable
 
-	lowest *lua.LFunction // callLowest
-	spare  *lua.LState    // an empty thread for pcall, or nil
-	caught caught         // what callLowest has caught last
+	lowest  *lua.LFunction // callLowest
+	nothing *lua.LFunction // which it calls in forget
+	spare   *lua.LState    // an empty thread for pcall, or nil
+	caught  caught         // what callLowest has caught last
 
 	run    *Run
 	out    resp.Writer // replies of commands
@@ -289,7 +290,7 @@ func (m *machine) sample() {
 // begin prepares the machine for a run.
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
-	m.longest, m.panicked, m.caught = 0, false, caught{}
+	m.longest, m.panicked = 0, false
 	r.waited.Store(0)
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
@@ -317,7 +318,8 @@ func newMachine(e *Engine) *machine {
 	m.openAccount()
 	L.Panic = raise
 	L.SetContext(m)
-	m.lowest = L.NewFunction(m.callLowest)
+	L.G.MainThread, L.G.CurrentThread = L, L
+	m.lowest, m.nothing = L.NewFunction(m.callLowest), L.NewFunction(func(*lua.LState) int { return 0 })
 	m.openBase()
 	m.library("string", stringFunctions)
 	m.library("table", tableFunctions)

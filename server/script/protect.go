@@ -19,10 +19,15 @@ type caught struct {
 // protect calls a function on a thread that is empty. On it are lowest, the function and its n arguments; in their place
 // it leaves the results, or nothing after an error.
 func (m *machine) protect(thread *lua.LState, n int) caught {
-	if thread.PCall(1+n, lua.MultRet, nil) == nil {
+	running := thread.G.CurrentThread
+	err := thread.PCall(1+n, lua.MultRet, nil)
+	thread.G.CurrentThread = running // a coroutine that yields where it may not leaves the thread that has resumed it
+	if err == nil {
 		return caught{}
 	}
-	return m.caught
+	c := m.caught
+	m.caught = caught{} // which an idle machine would keep
+	return c
 }
 
 // callLowest is the function of the lowest frame: it calls its first argument with the others.
@@ -31,16 +36,26 @@ func (m *machine) callLowest(L *lua.LState) int {
 		if p := recover(); p != nil {
 			m.caught = caught{value: p}
 			m.caught.source, m.caught.line = m.position()
+			m.panicked = m.panicked || isWild(p)
 			L.Panic = unwind
-			if isWild(p) {
-				m.panicked = true
-				unwind(L)
-			}
 			L.Error(lua.LNil, 0) // which closes the open upvalues
 		}
 	}()
 	L.Call(L.GetTop()-1, lua.MultRet)
 	return L.GetTop()
+}
+
+// firstFrames are those that the interpreter keeps in a thread that is empty, with what they were frames of.
+const firstFrames = lua.FramesPerSegment
+
+// forget makes a machine that may have much in its first frames, or in those of its spare thread, forget it.
+func (m *machine) forget() {
+	m.spare = nil
+	for range firstFrames {
+		m.L.Push(m.lowest) // each calls the next
+	}
+	m.L.Push(m.nothing)
+	m.protect(m.L, firstFrames-1)
 }
 
 // unwind raises what has been dealt with. It says that it has a trace of the calls, so that none is made.

@@ -139,7 +139,7 @@ func TestRenewedMachineIsAsNew(t *testing.T) {
 				m = newMachine(e)
 				continue
 			}
-			if !m.renew() || m.L.GetTop() != 0 {
+			if !m.reusable() || m.L.GetTop() != 0 {
 				t.Fatalf("after %s the machine is not as new", failing[i])
 			}
 			for range 4 {
@@ -148,7 +148,7 @@ func TestRenewedMachineIsAsNew(t *testing.T) {
 				if got != want[probe] {
 					t.Fatalf("after %s\n%s\nis %q, want %q", failing[i], probe, got, want[probe])
 				}
-				if err != nil && !m.renew() {
+				if err != nil && !m.reusable() {
 					m = newMachine(e)
 				}
 			}
@@ -187,7 +187,7 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 		if wasStopped {
 			stopped++
 		}
-		if !m.renew() {
+		if !m.reusable() {
 			m = newMachine(e)
 			continue
 		}
@@ -200,7 +200,7 @@ func TestStoppedMachineIsAsNew(t *testing.T) {
 			if got != want[probe] {
 				t.Fatalf("after %s, stopped after %d instructions,\n%s\nis %q, want %q", source, after, probe, got, want[probe])
 			}
-			if err != nil && !m.renew() {
+			if err != nil && !m.reusable() {
 				m = newMachine(e)
 			}
 		}
@@ -239,7 +239,7 @@ func TestPanicDropsMachine(t *testing.T) {
 			}
 		}
 		err = m.execute(&Program{proto: proto}, r, &out)
-		if !m.panicked || err != nil && m.renew() {
+		if !m.panicked || err != nil && m.reusable() {
 			t.Errorf("%+v: %v, and the machine is used again", test, err)
 		}
 		if e.release(m); e.machine() == m {
@@ -263,7 +263,7 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 			if !strings.Contains(text, "stack overflow") {
 				t.Errorf("%s: %q", source, text)
 			}
-			if m.panicked || err != nil && !m.long && !m.renew() {
+			if m.panicked || err != nil && !m.long && !m.reusable() {
 				t.Fatalf("%s: the machine is dropped", source)
 			}
 			if m.long { // a slow machine
@@ -276,7 +276,7 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 				if got != want {
 					t.Fatalf("after %s\n%s\nis %q, want %q", source, probe, got, want)
 				}
-				if err != nil && !m.renew() {
+				if err != nil && !m.reusable() {
 					if !m.long {
 						t.Fatalf("after %s\n%s: the machine is dropped", source, probe)
 					}
@@ -294,7 +294,7 @@ func TestCurrentThreadIsOfTheRun(t *testing.T) {
 	e := NewEngine("7.4.0")
 	m, index := newMachine(e), `local x = nil return x.y`
 	want, _ := outcome(t, m, index)
-	if !strings.Contains(want, "on @user_script:1.") || !m.renew() {
+	if !strings.Contains(want, "on @user_script:1.") || !m.reusable() {
 		t.Fatal(want)
 	}
 	inPcall := `pcall(function() coroutine.wrap(function() end)() coroutine.wrap(coroutine.yield)() pcall(coroutine.wrap(error)) end) `
@@ -307,6 +307,10 @@ func TestCurrentThreadIsOfTheRun(t *testing.T) {
 		{`return tostring(select(2, pcall(function() coroutine.wrap(function() end)() return coroutine.running() end)))`, "$3\r\nnil\r\n"},
 		{`local co co = coroutine.create(function() local _, inner = pcall(coroutine.running) return inner == co and coroutine.running() == co end)
 		local _, same = coroutine.resume(co) return tostring(same)`, "$4\r\ntrue\r\n"},
+		{`pcall(function() local co = coroutine.create(function() table.sort({3, 1, 2, 5, 4}, function() coroutine.yield() end) end)
+		coroutine.resume(co) end) return 1`, ":1\r\n"},
+		{index, want},
+		{`return tostring(coroutine.running())`, "$3\r\nnil\r\n"},
 		{`local co co = coroutine.create(function() pcall(coroutine.wrap(function() end)) return coroutine.running() == co end)
 		local _, same = coroutine.resume(co) return tostring(same)`, "$4\r\ntrue\r\n"},
 	} {
@@ -314,7 +318,7 @@ func TestCurrentThreadIsOfTheRun(t *testing.T) {
 		if got != program.want {
 			t.Errorf("%s\nis %q, want %q", program.source, got, program.want)
 		}
-		if m.panicked || err != nil && !m.renew() {
+		if m.panicked || err != nil && !m.reusable() {
 			m = newMachine(e)
 		}
 	}
@@ -341,6 +345,8 @@ func TestClosuresSurviveErrors(t *testing.T) {
 		`local function wide(...) return 1 + wide(unpack({}, 1, 7000)) end wide()`,
 		`coroutine.wrap(function() error("x") end)()`, `coroutine.wrap(function() coroutine.wrap(function() deep() end)() end)()`,
 		`coroutine.yield()`, `table.sort({3, 2, 1}, function() error("x") end)`, `pcall(error) error("y")`,
+		`redis.call("PANIC")`, `coroutine.wrap(function() redis.call("PANIC") end)()`,
+		`local dead = coroutine.create(function() pcall(coroutine.yield) return coroutine.yield() end) pcall(coroutine.resume, dead) coroutine.resume(dead)`,
 	} {
 		for _, protect := range []string{"pcall(%)", "xpcall(%, tostring)", "pcall(function() local _ = 1 pcall(%) error() end)", "pcall(coroutine.wrap(%))"} {
 			body := "function() local x = 1 keep = function() x = x + 1 return x end " + end + " end"
@@ -372,7 +378,7 @@ func TestErrorsLeaveThreads(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if _, err := outcome(t, m, source); err != nil {
-				m.renew()
+				m.reusable()
 			}
 			runtime.ReadMemStats(&after)
 			least = min(least, after.TotalAlloc-before.TotalAlloc)
@@ -380,6 +386,41 @@ func TestErrorsLeaveThreads(t *testing.T) {
 		if least > 400<<10 {
 			t.Errorf("%s makes %d bytes of garbage", source, least)
 		}
+	}
+}
+
+// TestIdleMachineForgets: a machine that waits for its next run keeps nothing of the one before alive.
+func TestIdleMachineForgets(t *testing.T) {
+	live := func() uint64 {
+		runtime.GC()
+		runtime.GC() // which also empties the interpreter's pool of frames
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	const big = `local big = ("x"):rep(2^23) `
+	for _, source := range []string{
+		`pcall(error, {("x"):rep(2^23)}) return 1`,
+		`error({err = "x", big = ("x"):rep(2^23)})`,
+		`pcall(function() ` + big + `local y = nil + #big end) return 1`,
+		big + `pcall(function() local y = nil + #big end) return 1`,
+		big + `local y = nil + #big`,
+		big + `local f = function() return big end f() return 1`,
+		big + `local f f = function(n) if n == 0 then return big end return (f(n - 1)) end f(20) return 1`,
+		big + `return select(2, pcall(function() return #big end))`,
+	} {
+		e := NewEngine("7.4.0")
+		m := newMachine(e)
+		before := live()
+		_, _ = outcome(t, m, source)
+		e.release(m)
+		if m.long { // a slow machine: it is not kept
+			continue
+		}
+		if grown := int64(live() - before); grown > 4<<20 {
+			t.Errorf("%s: the idle machine keeps %d bytes", source, grown)
+		}
+		runtime.KeepAlive(m)
 	}
 }
 
@@ -422,7 +463,7 @@ func TestRenewAsksNobody(t *testing.T) {
 			t.Fatal("it does not fail")
 		}
 		m.room.due, over = 0, true // it has taken all that it had room for
-		if !m.renew() {
+		if !m.reusable() {
 			t.Fatal("the machine is dropped")
 		}
 		if asked > 0 {
@@ -443,7 +484,7 @@ func TestSharedTablesAreReadOnly(t *testing.T) {
 		if text, err := outcome(t, m, source); err == nil || !strings.Contains(text, "Attempt to modify a readonly table") {
 			t.Errorf("%s: %q, %v", source, text, err)
 		}
-		m.renew()
+		m.reusable()
 	}
 	const uses = `cjson.decode_array_with_array_mt(true) local t = cjson.decode("[]") ` +
 		`return {cjson.encode(t), cjson.encode(setmetatable({}, cjson.array_mt)), tostring(t.leak), tostring(getmetatable(t) == cjson.array_mt)}`

@@ -112,11 +112,8 @@ func (e Error) Error() string { return string(e) }
 func (e *Engine) Run(p *Program, r *Run, out *resp.Writer) error {
 	m := e.machine()
 	err := m.execute(p, r, out)
-	again := err == nil || m.renew()
 	m.lend(0)
-	if again {
-		e.release(m)
-	}
+	e.release(m)
 	return err
 }
 
@@ -139,14 +136,11 @@ func (m *machine) executeBegun(p *Program, r *Run, out *resp.Writer) error {
 	return err
 }
 
-// renew makes a machine that a program has left by an error fit for another run, and reports whether it could. Its
-// thread is empty; what is left is which thread runs. All else is what no program can change, or is reset by begin. To be
-// stopped is an error like others, but one that no program catches. A run in which the interpreter panicked may have been
-// anywhere: its machine is dropped. So is that of a long run, which release does not keep either.
-func (m *machine) renew() bool {
-	m.L.G.CurrentThread = m.L.G.MainThread
-	return !m.panicked && !m.long
-}
+// reusable reports whether a machine is fit for another run, also if a program has left it by an error. Its thread is
+// empty, and all else is what no program can change, or is reset by begin. To be stopped is an error like others, but one
+// that no program catches. A run in which the interpreter panicked, which the program may have caught, may have been
+// anywhere. A long run may have grown the registers to many MiB.
+func (m *machine) reusable() bool { return !m.panicked && !m.long }
 
 // machine returns an idle machine, or a new one.
 func (e *Engine) machine() *machine {
@@ -159,12 +153,14 @@ func (e *Engine) machine() *machine {
 // keepReplies is the size of the reply buffer that an idle machine may keep, in bytes.
 const keepReplies = 64 << 10
 
-// release keeps a machine for the next run, unless its replies have grown, the run was long, or the interpreter panicked
-// in it, which the program may have caught.
+// release keeps a machine for the next run if it is reusable, unless its replies have grown.
 func (e *Engine) release(m *machine) {
 	m.run = nil
 	m.L.SetTop(0)
-	if m.out.Held() <= keepReplies && !m.long && !m.panicked {
+	if m.out.Held() <= keepReplies && m.reusable() {
+		if max(m.room.claimed, m.room.due) > roomFrom {
+			m.forget()
+		}
 		e.machines.Put(m)
 	}
 }
