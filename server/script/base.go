@@ -102,7 +102,7 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 		raised = lua.LString(plain(strings.TrimPrefix(string(text), " ")))
 	}
 	thread.SetTop(0)
-	if !m.panicked {
+	if !m.panicked && thread.Parent == nil && !thread.Dead {
 		m.spare = thread
 	}
 	return results, raised, ok

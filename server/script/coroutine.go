@@ -69,8 +69,8 @@ func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
 	m.enterThread(L)
 	thread, running := L.Get(1).(*lua.LState), L.G.CurrentThread
 	refused := thread.Dead || thread == running
+	defer func() { L.G.CurrentThread = running }()
 	n := resume(L)
-	L.G.CurrentThread = running
 	m.panicked = m.panicked || !refused && L.Get(L.GetTop()-n+1) == lua.LFalse
 	return n
 }

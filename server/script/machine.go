@@ -292,6 +292,7 @@ func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
 	m.longest, m.panicked = 0, false
 	r.waited.Store(0)
+	m.L.G.CurrentThread = m.L
 	m.room.begin()
 	m.portion, m.steps = lookAfter, 0
 	m.left, m.pending, m.stopped, m.heapLimit, m.collectAfter, m.long = lookAfter, 0, nil, 0, time.Time{}, false

@@ -70,13 +70,20 @@ func isWild(p any) bool {
 	return p != nil && !isError && p != "lua callstack overflow"
 }
 
+// callSteps is what a pcall costs, in instructions, whether or not it has to make a thread: whether a script may run in an
+// event loop does not depend on what the machine has run before.
+const callSteps = 64
+
 // spareThread returns an empty thread for pcall. A machine keeps one.
 func (m *machine) spareThread(L *lua.LState) *lua.LState {
+	m.spend(L, callSteps)
 	if thread := m.spare; thread != nil {
 		m.spare = nil
 		return thread
 	}
-	m.allocate(L, coroutineSize)
+	if !m.claim(coroutineSize) {
+		fail(L, "%s", m.stopped.Error())
+	}
 	thread, _ := L.NewThread()
 	thread.SetContext(m)
 	thread.Panic = raise

@@ -364,6 +364,38 @@ func TestClosuresSurviveErrors(t *testing.T) {
 	}
 }
 
+// TestSpareThreadIsNobodys: the thread that pcall has had serves later programs, also one that has been told that it is a
+// coroutine that runs: by a coroutine that yields where it may not.
+func TestSpareThreadIsNobodys(t *testing.T) {
+	e := NewEngine("7.4.0")
+	m := newMachine(e)
+	const victim = `return {tostring(coroutine.running()), tostring(pcall(coroutine.yield, "secret")), tostring(pcall(function() coroutine.yield("s") return "done" end))}`
+	want, _ := outcome(t, m, victim)
+	const yields = `local co = coroutine.create(function() table.sort({3, 1, 2, 5, 4}, function() coroutine.yield() end) end) coroutine.resume(co) `
+	const resumes = `local X = coroutine.running() coroutine.resume(coroutine.create(function() pcall(coroutine.resume, X) end)) `
+	for _, source := range []string{
+		`pcall(function() ` + yields + `end) ` + resumes,
+		`pcall(function() ` + yields + resumes + `end)`,
+		`local X pcall(function() pcall(function() ` + yields + `end) X = coroutine.running() end) coroutine.wrap(function() pcall(coroutine.resume, X) end)()`,
+		`pcall(string.gsub, "abc", ".", function() ` + yields + resumes + `end)`,
+	} {
+		if _, err := outcome(t, m, source); err != nil {
+			t.Fatalf("%s: %v", source, err)
+		}
+		for range 2 {
+			if got, _ := outcome(t, m, victim); got != want {
+				t.Errorf("after %s\na program sees %q, want %q", source, got, want)
+			}
+			if _, err := outcome(t, m, `error("x")`); err == nil {
+				t.Error("it does not fail")
+			}
+		}
+		if m.panicked || m.long {
+			m = newMachine(e)
+		}
+	}
+}
+
 // TestErrorsLeaveThreads: neither a run that fails nor a pcall that catches an error costs a thread, so that the registers
 // of one that nests deep are grown once.
 func TestErrorsLeaveThreads(t *testing.T) {
