@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -531,19 +533,30 @@ func TestFeedKilled(t *testing.T) {
 	for range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestFollowKilled$")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %t %s", followEnv, r.Uint64(), merges, dir))
+		cmd.Stderr = os.Stderr
 		out := ok[io.ReadCloser](t)(cmd.StdoutPipe())
 		must(t, cmd.Start())
-		read := make(chan struct{})
+		read, said := make(chan struct{}), ""
 		go func() { // so that it is not held up
 			defer close(read)
-			_, _ = io.Copy(io.Discard, out)
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				said = lines.Text()
+			}
 		}()
 		wanted := last + 50 + r.Uint64N(400)
 		complete := true
 		for complete && last < wanted {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			complete = follow(f.Wait(ctx))
+			err := f.Wait(ctx)
 			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				_ = cmd.Process.Signal(syscall.SIGQUIT) // which has it print where it is
+				time.Sleep(time.Second)
+				must(t, cmd.Process.Kill())
+				<-read
+				t.Fatalf("after commit %d no other came for a minute; the writer said last %q", last, said)
+			}
+			complete = follow(err)
 		}
 		must(t, cmd.Process.Kill())
 		<-read
