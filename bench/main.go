@@ -24,14 +24,14 @@ import (
 
 // settings are the command line.
 type settings struct {
-	n       int           // entries of a workload
-	only    string        // comma-separated names or groups
-	runs    int           // of each workload; figures are medians
-	dir     string        // where the stores are made
-	profile string        // where profiles go
-	timeout time.Duration // of one process
-	large   int64         // bytes in the large store
-
+	n            int           // entries of a workload
+	only         string        // comma-separated names or groups
+	runs         int           // of each workload; figures are medians
+	dir          string        // where the stores are made
+	profile      string        // where profiles go
+	timeout      time.Duration // of one process
+	large        int64         // bytes in the large store
+	clientsFirst bool          // the clients of the group stall run before all else
 }
 
 func main() {
@@ -50,6 +50,7 @@ func main() {
 	flag.StringVar(&socket, "serve", "", "serve a store at this socket (the command calls itself so)")
 	flag.StringVar(&bursts, "bursts", "", "compute for 2 ms after each reply from the server at this socket (the command calls itself so)")
 	flag.IntVar(&step, "step", 0, "step of that workload")
+	flag.BoolVar(&s.clientsFirst, "clients-first", false, "in the group stall, have the clients run before all else, as if they had processors of their own (Linux, root)")
 	flag.Parse()
 	var err error
 	switch {

@@ -205,7 +205,7 @@ func (s *running) loadAttack(a attack, n int) (err error) {
 }
 
 // timeStalled runs the attack, and notes what the others' calls take.
-func (c *child) timeStalled(s *running, a attack, n int) error {
+func (c *child) timeStalled(s *running, a attack, n int) (err error) {
 	var over atomic.Bool
 	var work sync.WaitGroup
 	failed := make([]error, len(stalled)+1)
@@ -241,6 +241,13 @@ func (c *child) timeStalled(s *running, a attack, n int) error {
 			return err
 		}
 		defer end()
+	}
+	if c.clientsFirst { // now that the other processes have been started, which would inherit it
+		last, failed := runFirst()
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, last()) }()
 	}
 	begin, rounds := time.Now(), 0
 	var took time.Duration
