@@ -27,6 +27,9 @@ func (m *machine) protect(thread *lua.LState, n int) caught {
 	}
 	c := m.caught
 	m.caught = caught{} // which an idle machine would keep
+	if c.value == nil { // callLowest has not been reached
+		c.value = err
+	}
 	return c
 }
 
