@@ -243,11 +243,11 @@ func (c *child) timeStalled(s *running, a attack, n int) (err error) {
 		defer end()
 	}
 	if c.clientsFirst { // now that the other processes have been started, which would inherit it
-		last, failed := runFirst()
-		if failed != nil {
-			return failed
+		runLast, cause := runFirst()
+		if cause != nil {
+			return cause
 		}
-		defer func() { err = errors.Join(err, last()) }()
+		defer func() { err = errors.Join(err, runLast()) }()
 	}
 	begin, rounds := time.Now(), 0
 	var took time.Duration

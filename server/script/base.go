@@ -87,7 +87,7 @@ func protectedCall(L *lua.LState, fn lua.LValue, first int) (results []lua.LValu
 	for i := first; i <= L.GetTop(); i++ {
 		thread.Push(L.Get(i))
 	}
-	switch p := m.protect(thread, max(0, L.GetTop()-first+1)).value.(type) {
+	switch p := m.protect(thread, L.GetTop()-first+1).value.(type) {
 	case nil:
 		for i := 1; i <= thread.GetTop(); i++ {
 			results = append(results, thread.Get(i))

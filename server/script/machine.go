@@ -309,7 +309,7 @@ func (m *machine) begin(r *Run) {
 func newMachine(e *Engine) *machine {
 	L := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
-		// Each step copies what there is: with steps of 4096, deep recursion makes a quarter more garbage.
+		// Each step copies what there is.
 		RegistrySize: 1024, RegistryGrowStep: 8192, RegistryMaxSize: maxRegisters,
 	})
 	m := &machine{

@@ -70,7 +70,7 @@ func unwind(*lua.LState) {
 // that of too many nested calls, for which the interpreter panics with a text.
 func isWild(p any) bool {
 	_, isError := p.(*lua.ApiError)
-	return p != nil && !isError && p != "lua callstack overflow"
+	return !isError && p != "lua callstack overflow"
 }
 
 // callSteps is what a pcall costs, in instructions, whether or not it has to make a thread: whether a script may run in an

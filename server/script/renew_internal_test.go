@@ -409,9 +409,7 @@ func TestErrorsLeaveThreads(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			if _, err := outcome(t, m, source); err != nil {
-				m.reusable()
-			}
+			_, _ = outcome(t, m, source)
 			runtime.ReadMemStats(&after)
 			least = min(least, after.TotalAlloc-before.TotalAlloc)
 		}
@@ -472,8 +470,8 @@ func BenchmarkDeepRecursion(b *testing.B) {
 	}
 }
 
-// TestRenewAsksNobody: a run that has ended asks for no room any more, which could have its session begin it again.
-func TestRenewAsksNobody(t *testing.T) {
+// TestReleaseAsksNobody: a run that has ended asks for no room any more, which could have its session begin it again.
+func TestReleaseAsksNobody(t *testing.T) {
 	proto, err := compile(`local x = 0 for i = 1, 10 do x = x + i end error("plain")`, "user_script", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -494,7 +492,8 @@ func TestRenewAsksNobody(t *testing.T) {
 		if err := m.executeBegun(&Program{proto: proto}, r, &out); err == nil {
 			t.Fatal("it does not fail")
 		}
-		m.room.due, over = 0, true // it has taken all that it had room for
+		m.room.claimed, m.room.due, over = 2*roomFrom, 0, true // it has taken all that it had room for
+		m.engine.release(m)
 		if !m.reusable() {
 			t.Fatal("the machine is dropped")
 		}
@@ -516,7 +515,6 @@ func TestSharedTablesAreReadOnly(t *testing.T) {
 		if text, err := outcome(t, m, source); err == nil || !strings.Contains(text, "Attempt to modify a readonly table") {
 			t.Errorf("%s: %q, %v", source, text, err)
 		}
-		m.reusable()
 	}
 	const uses = `cjson.decode_array_with_array_mt(true) local t = cjson.decode("[]") ` +
 		`return {cjson.encode(t), cjson.encode(setmetatable({}, cjson.array_mt)), tostring(t.leak), tostring(getmetatable(t) == cjson.array_mt)}`
