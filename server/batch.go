@@ -36,6 +36,7 @@ type batch struct {
 	saves     bool     // a request may save what it has counted
 	whole     bool     // a script among them uses keys that it does not declare
 	mixed     bool     // there are requests of several sessions
+	singly    bool     // the requests are executed one by one: a script among them takes long
 	namespace int      // of all requests
 	done      int      // requests that have been executed or postponed
 
@@ -96,14 +97,14 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
-// canBatch says whether a request of this session may be batched. In an event loop so may one whose
-// reply is bounded (see maxReply), and a script, which needs locks.
+// canBatch says whether a request of this session may be batched. So may a script, which needs locks, and in an event
+// loop one whose reply is bounded (see maxReply).
 func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
 	if s.replies != replyOn || s.tracked.caching {
 		return 0, false
 	}
-	if s.inLoop && cmd.Flags&command.RunsScript != 0 {
-		return s.server.canBatchScript(cmd, args)
+	if cmd.Flags&command.RunsScript != 0 {
+		return s.canBatchScript(cmd, args)
 	}
 	return 0, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
 }
@@ -147,7 +148,7 @@ func (s *Session) runBatch() bool {
 func (b *batch) run() {
 	for b.done = 0; b.done < len(b.requests); {
 		rest := b.requests[b.done:]
-		if len(rest) > 1 {
+		if len(rest) > 1 && !b.singly {
 			b.runTogether()
 			continue
 		}
@@ -163,7 +164,7 @@ func (b *batch) run() {
 	clear(b.args)
 	clear(b.keys)
 	b.requests, b.args, b.keys, b.bytes = b.requests[:0], b.args[:0], b.keys[:0], 0
-	b.writes, b.saves, b.whole, b.mixed = false, false, false, false
+	b.writes, b.saves, b.whole, b.mixed, b.singly = false, false, false, false, false
 }
 
 // runTogether executes requests in one transaction.
@@ -194,6 +195,9 @@ func (b *batch) runTogether() {
 		case b.mixed:
 			b.runApart(from)
 			return
+		case errors.Is(err, errWouldWait) && !lead.inLoop:
+			b.singly = true
+			return
 		case errors.Is(err, errWouldWait):
 			lead.leave(b.requests[from].parserMark)
 			b.done = len(b.requests)
@@ -213,7 +217,7 @@ func (b *batch) lockMore(from int) bool {
 	for i := range b.requests[from:] {
 		r := &b.requests[from+i]
 		if r.command.Flags&command.RunsScript != 0 {
-			r.locks, _ = r.session.server.canBatchScript(r.command, r.args)
+			r.locks, _ = r.session.canBatchScript(r.command, r.args)
 			b.writes = b.writes || r.locks&scripts.LockWrite != 0
 			b.whole = b.whole || r.locks&scripts.LockWhole != 0
 		}
@@ -277,8 +281,10 @@ func (b *batch) transact() (err error) {
 		}
 	}
 	var tx *db.Tx
-	if b.whole {
+	if b.whole && lead.inLoop {
 		tx, err = lead.tryBegin(b.writes || b.saves, nil)
+	} else if b.whole {
+		tx, err = lead.begin(b.writes || b.saves, nil)
 	} else {
 		tx, err = lead.begin(b.writes || b.saves, b.keys)
 	}

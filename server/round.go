@@ -102,8 +102,10 @@ func (v *Server) scriptStaysInLoop(cmd *command.Command) bool {
 }
 
 // canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its
-// runs so far have needed. One that turns out to need more ends the transaction with errWouldWait.
-func (v *Server) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+// runs so far have needed. One that turns out to need more ends the transaction with errMoreLocks, one that takes long
+// with errWouldWait.
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+	v := s.server
 	if !v.scriptStaysInLoop(cmd) {
 		return 0, false
 	}
@@ -111,7 +113,11 @@ func (v *Server) canBatchScript(cmd *command.Command, args [][]byte) (locks scri
 	if p == nil || p.Shuns() {
 		return 0, false
 	}
-	return scripts.LockMode(p.Needs.Load()), true
+	locks = scripts.LockMode(p.Needs.Load())
+	if !s.inLoop && locks&scripts.LockWhole == 0 && len(cmd.AppendKeys(nil, args)) == 0 {
+		return 0, false // alone it locks nothing, but a transaction without keys locks all
+	}
+	return locks, true
 }
 
 // runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or

@@ -75,14 +75,42 @@ func TestScriptsInTheLoop(t *testing.T) {
 			t.Errorf("%s: left the loop: %v, want %v", test.script, left, test.leaves)
 		}
 	}
-	// In one transaction with others, one that learns which locks it needs, and one that takes long.
-	learns, long := "return redis.call('INC' .. 'R', 'a' .. 'b')", "for i = 1, 100000 do redis.call('INCR', KEYS[1]) end return 'done'"
-	for round := 1; round <= 3; round++ {
-		c.send("SET k v\r\n" + evalText(learns, "0") + evalText(long, "1", "counted") + "GET k\r\nINCR last\r\n")
-		c.expect(fmt.Sprintf("+OK\r\n:%d\r\n$4\r\ndone\r\n$1\r\nv\r\n:%d\r\n", round, round))
-	}
-	c.send("GET counted\r\n")
-	c.expect("$6\r\n300000\r\n")
+}
+
+// TestScriptsOfAPipeline: scripts and other commands that arrive together are one commit. One that learns which locks it
+// needs has the commit begin again, and one that takes long is executed apart; each is executed once, in its order.
+func TestScriptsOfAPipeline(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		store := openStore(t)
+		c := serveStoreBy(t, store, server.Options{Transport: transport})()
+		learns, long := "redis.call('GET', KEYS[1]) return redis.call('INC' .. 'R', 'a' .. 'b')", "for i = 1, 100000 do redis.call('INCR', KEYS[1]) end return 'done'"
+		slow := "return #redis.call('KEYS', '*') > 0"
+		fails := "redis.call('INCR', KEYS[1]) return redis.call('LPUSH', KEYS[1], 'x')"
+		for _, script := range []string{learns, long, slow, fails} {
+			c.send(wireText("SCRIPT", "LOAD", script))
+			c.expect("$40\r\n")
+			if _, err := c.in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for round := 1; round <= 3; round++ {
+			c.send("SET k v\r\n" + evalText(learns, "1", "k") + evalText(long, "1", "counted") + evalText("return ARGV[1]", "0", "echo") + "GET k\r\n" +
+				evalText(fails, "1", "failed") + evalText(slow, "0") + "INCR last\r\n")
+			c.expect(fmt.Sprintf("+OK\r\n:%d\r\n$4\r\ndone\r\n$4\r\necho\r\n$1\r\nv\r\n", round))
+			if line, err := c.in.ReadString('\n'); !strings.HasPrefix(line, "-WRONGTYPE") || err != nil {
+				t.Errorf("%q, %v", line, err)
+			}
+			c.expect(fmt.Sprintf(":1\r\n:%d\r\n", round))
+		}
+		c.send("MGET counted failed\r\n")
+		c.expect("*2\r\n$6\r\n300000\r\n$1\r\n3\r\n")
+		before := store.Stats().Commits
+		c.send("INCR last\r\n" + strings.Repeat(evalText(learns, "1", "k"), 10) + "INCR last\r\n")
+		c.expect(":4\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n:11\r\n:12\r\n:13\r\n:5\r\n")
+		if made := store.Stats().Commits - before; made != 1 {
+			t.Errorf("%d commits", made)
+		}
+	})
 }
 
 // TestScriptsTogether: scripts of many clients, in pipelines and with other commands, are each executed once and as a

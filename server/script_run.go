@@ -27,7 +27,8 @@ import (
 //
 // An event loop runs a script itself as long as that is short: it ends the attempt with errLong when the script has
 // taken loopSteps, when it calls a command that the loop does not execute, or when its commands have asked loopAsks
-// times whether to go on. The session leaves the loop then and begins again, as for a lock that somebody holds.
+// times whether to go on. The session leaves the loop then and begins again, as for a lock that somebody holds. A batch
+// outside of an event loop keeps its scripts as short, and executes its requests one by one if one is not.
 
 // errRestart ends an attempt whose locks are too few.
 var errRestart = errors.New("server: the script needs more locks")
@@ -62,7 +63,11 @@ type scriptRun struct {
 	keys     []string     // of that
 }
 
-// Bounds of a script in an event loop, some 100 us each.
+// keepsScriptsShort reports whether a script may take little time only: others wait for the event loop, or for the locks
+// of a batch.
+func (s *Session) keepsScriptsShort() bool { return s.inLoop || s.inAttempt }
+
+// Bounds of a script in an event loop or a batch, some 100 us each.
 const (
 	loopSteps = 4096 // instructions
 	loopAsks  = 4    // times that its commands ask whether to go on: see db.Tx.SetInterrupt
@@ -100,7 +105,7 @@ func (s *Session) runScript(r *scriptRun) error {
 	defer s.server.scripts.Runs.End()
 	r.Script.Host = r.host
 	r.limit = s.server.mostReply()
-	if s.inLoop {
+	if s.keepsScriptsShort() {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
@@ -112,10 +117,14 @@ func (s *Session) runScript(r *scriptRun) error {
 		}
 	}
 	r.mode = scripts.LockMode(r.needs.Load())
-	if r.within && s.inLoop {
+	if r.within && s.keepsScriptsShort() {
 		r.mode = s.locks
+		before := s.interrupt
+		if s.inLoop {
+			before = nil
+		}
 		c.Tx.SetInterrupt(r.interrupted)
-		defer c.Tx.SetInterrupt(nil)
+		defer c.Tx.SetInterrupt(before)
 	}
 	if s.server.hub.Monitored() {
 		r.mode = scripts.LockFinal
@@ -300,7 +309,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		return nil
 	}
 	limit := r.limit
-	if s.inLoop {
+	if s.keepsScriptsShort() {
 		if !s.runsInLoop(cmd, args) {
 			return errLong
 		}
@@ -345,7 +354,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 		return nil
 	}
 	var need scripts.LockMode
-	if r.within && !s.inLoop {
+	if r.within && !s.keepsScriptsShort() {
 		return nil // EXEC has locked everything
 	}
 	if cmd.Writes(args) {
