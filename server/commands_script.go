@@ -97,8 +97,11 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 	if err != nil {
 		return err
 	}
-	if s.inLoop && p.LeavesLoop() {
+	switch {
+	case s.inLoop && p.Shuns():
 		return errLong
+	case !s.keepsScriptsShort():
+		p.RunsAside()
 	}
 	r := s.newRun(c, &p.Needs)
 	defer r.reset()

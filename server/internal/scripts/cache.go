@@ -40,7 +40,7 @@ const errScriptCache command.Error = "ERR the script cache is full. Use SCRIPT F
 type Script struct {
 	*script.Program
 	Needs   atomic.Uint32 // LockMode
-	asides  atomic.Int32  // how many more runs leave an event loop at once, for one took long
+	asides  atomic.Int32  // how many more runs are not tried in an event loop or a batch, for one took long there
 	hash    uint64        // of the source: see Cache.bySource
 	element *list.Element // of evaluated; nil once SCRIPT LOAD or EVALSHA_RO has asked to keep it
 }
@@ -54,23 +54,21 @@ const (
 	LockFinal = LockWrite | LockWhole
 )
 
-// asidesOfLong is how many runs of a script leave an event loop after one that took long there, which has done so much
-// in vain.
+// asidesOfLong is how many runs of a script are made outside of event loops and batches after one that took long there,
+// which has done so much in vain.
 const asidesOfLong = 100
 
-// TookLong notes that a run in an event loop took long.
+// TookLong notes that a run in an event loop or a batch took long.
 func (p *Script) TookLong() { p.asides.Store(asidesOfLong) }
 
-// Shuns reports whether the next run is not to be tried in an event loop.
+// Shuns reports whether the next run is not to be tried in an event loop or a batch.
 func (p *Script) Shuns() bool { return p.asides.Load() > 0 }
 
-// LeavesLoop is Shuns of a run that begins.
-func (p *Script) LeavesLoop() bool {
-	n := p.asides.Load()
-	if n > 0 {
+// RunsAside notes a run that is not in an event loop or a batch.
+func (p *Script) RunsAside() {
+	if n := p.asides.Load(); n > 0 {
 		p.asides.Store(n - 1)
 	}
-	return n > 0
 }
 
 // hashSeed is that of Cache.bySource.
