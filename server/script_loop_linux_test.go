@@ -171,14 +171,16 @@ func TestScriptsTogether(t *testing.T) {
 }
 
 // TestScriptsWaitForTheDisk: what a script of a batch has written is acknowledged when it is on the disk.
-func TestScriptsWaitForTheDisk(t *testing.T) {
+func TestScriptsWaitForTheDisk(t *testing.T) { eachTransport(t, scriptsWaitForTheDisk) }
+
+func scriptsWaitForTheDisk(t *testing.T, transport server.Transport) {
 	faults := vfstest.NewFault(vfs.NewMem())
 	store, err := db.Open("d", seam.With(&db.Options{Sync: db.SyncAlways, NoMerge: true}, seam.Options{FS: faults}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() }) // its disk has failed
-	c := serveStore(t, store, server.Options{})()
+	c := serveStoreBy(t, store, server.Options{Transport: transport})()
 	set := evalText("return redis.call('SET', KEYS[1], ARGV[1])", "1", "k", "v")
 	c.send(set)
 	c.expect("+OK\r\n")

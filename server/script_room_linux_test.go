@@ -7,10 +7,12 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestScriptOfABatchWithoutRoom: a script that shares a transaction with other commands of an event loop waits for room
-// for its reply, as one alone does; it is executed once, and its messages are sent once.
-func TestScriptOfABatchWithoutRoom(t *testing.T) {
-	v, address, _ := longReplies(t, server.TransportEventLoop, server.Options{WriteTimeout: time.Hour}, time.Minute)
+// TestScriptOfABatchWithoutRoom: a script that shares a transaction with other commands waits for room for its reply, as
+// one alone does; it is executed once, and its messages are sent once.
+func TestScriptOfABatchWithoutRoom(t *testing.T) { eachTransport(t, scriptOfABatchWithoutRoom) }
+
+func scriptOfABatchWithoutRoom(t *testing.T, transport server.Transport) {
+	v, address, _ := longReplies(t, transport, server.Options{WriteTimeout: time.Hour}, time.Minute)
 	c, other, listener, holder := dial(t, address), dial(t, address), dial(t, address), dial(t, address)
 	for _, client := range []*testClient{c, other, listener, holder} {
 		client.send("CLIENT NO-EVICT ON\r\n") // the limit of all clients' memory is below what they have
