@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -188,20 +189,20 @@ func (b *batch) runTogether() {
 			}
 			err = errWouldWait
 		}
-		switch {
-		case b.saves && !b.writes && !lead.closed && !errors.Is(err, errWouldWait):
+		switch wouldWait := errors.Is(err, errWouldWait); {
+		case b.saves && !b.writes && !lead.closed && !wouldWait:
 			b.saves = false // without that it needs no write
 			return
 		case b.mixed:
 			b.runApart(from)
 			return
-		case errors.Is(err, errWouldWait) && !lead.inLoop:
-			b.singly = true
-			return
-		case errors.Is(err, errWouldWait):
+		case wouldWait && lead.inLoop:
 			lead.leave(b.requests[from].parserMark)
 			b.done = len(b.requests)
 			b.end(from)
+			return
+		case wouldWait, b.hasScript(from) && !lead.closed: // a script is refused for what it may do, and may not do it
+			b.singly = true
 			return
 		default:
 			lead.failBatch(b.requests[from:], err)
@@ -209,6 +210,11 @@ func (b *batch) runTogether() {
 		}
 	}
 	b.noteExecuted(from, start)
+}
+
+// hasScript reports whether there is a script among the requests.
+func (b *batch) hasScript(from int) bool {
+	return slices.ContainsFunc(b.requests[from:], func(r request) bool { return r.command.Flags&command.RunsScript != 0 })
 }
 
 // lockMore notes what the scripts of the batch need by now, and reports whether that is more than before.
@@ -402,6 +408,7 @@ func (b *batch) undo(from int) {
 		s := r.session
 		s.out.Truncate(s.attemptFrom)
 		s.out.SetLimit(0)
+		s.call = command.Call{}
 		r.postponed, r.outcome = false, outcome{}
 	}
 	b.done = from

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -115,6 +116,104 @@ func TestPipelinesOfScripts(t *testing.T) {
 			t.Errorf("together %q was published\nalone %q", got, want)
 		}
 		t.Logf("%d requests in %d commits", requests, store.Stats().Commits-commits)
+	})
+}
+
+// load makes scripts known, so that they can be batched.
+func (c *testClient) load(scripts ...string) {
+	for _, script := range scripts {
+		c.send(wireText("SCRIPT", "LOAD", script))
+		c.expect("$40\r\n")
+		if _, err := c.in.ReadString('\n'); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// TestMonitorBeginsBeforeABatch: MONITOR begins while a batch waits for its locks, which are too few for its scripts.
+func TestMonitorBeginsBeforeABatch(t *testing.T) {
+	for script, want := range map[string]string{
+		"return redis.call('GET', 'un' .. 'declared')":                                   "$-1\r\n",
+		"redis.call('GET', KEYS[1]) return redis.call('IN' .. 'CR', 'un' .. 'declared')": ":1\r\n",
+	} {
+		store := openStore(t)
+		connect := serveStoreBy(t, store, server.Options{Transport: server.TransportGoroutines})
+		c, monitor := connect(), connect()
+		c.load(script)
+		tx, err := store.Begin(true, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.send("GET k\r\n" + evalText(script, "1", "k") + "GET k\r\n")
+		time.Sleep(100 * time.Millisecond) // it waits
+		monitor.send("MONITOR\r\n")
+		monitor.expect("+OK\r\n")
+		if _, err := tx.End(nil); err != nil {
+			t.Fatal(err)
+		}
+		c.expect("$-1\r\n" + want + "$-1\r\n")
+	}
+}
+
+// TestScriptNeedsWhatItNeeds: a script that only reads does not lock for writing later because it has shared a
+// transaction with a command that writes.
+func TestScriptNeedsWhatItNeeds(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		store := openStore(t)
+		c := serveStoreBy(t, store, server.Options{Transport: transport})()
+		reads := "redis.call('GET', KEYS[1]) return redis.call('GET', 'un' .. 'declared')"
+		c.load(reads)
+		c.send("SET a 1\r\n" + evalText(reads, "1", "k") + "GET a\r\n")
+		c.expect("+OK\r\n$-1\r\n$1\r\n1\r\n")
+		tx, err := store.Begin(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.send(evalText(reads, "1", "k"))
+		c.expect("$-1\r\n")
+		if _, err := tx.End(nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestScriptThatMightWrite: where writes are refused, a script that might write, and does not, is executed, and so is
+// what shares a pipeline with it.
+func TestScriptThatMightWrite(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		dir := t.TempDir()
+		store, err := db.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.String("k").Set([]byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if store, err = db.Open(dir, &db.Options{ReadOnly: true}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		c := serveStoreBy(t, store, server.Options{Transport: transport})()
+		script := "if ARGV[1] == '1' then return redis.call('SET', KEYS[1], 'x') end return redis.call('GET', KEYS[1])"
+		c.load(script)
+		c.send(evalText(script, "1", "k", "0"))
+		alone := c.line()
+		c.send("GET k\r\n" + evalText(script, "1", "k", "0") + "GET k\r\n")
+		c.expect("$1\r\nv\r\n")
+		if got := c.line(); got != alone {
+			t.Errorf("in a pipeline %q, alone %q", got, alone)
+		}
+		if alone[0] == '$' {
+			c.expect("v\r\n")
+		}
+		c.expect("$1\r\nv\r\n")
 	})
 }
 

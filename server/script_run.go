@@ -126,7 +126,11 @@ func (s *Session) runScript(r *scriptRun) error {
 		c.Tx.SetInterrupt(r.interrupted)
 		defer c.Tx.SetInterrupt(before)
 	}
-	if s.server.hub.Monitored() {
+	switch {
+	case !s.server.hub.Monitored():
+	case r.within && s.keepsScriptsShort(): // since the transaction began
+		return errWouldWait
+	default:
 		r.mode = scripts.LockFinal
 	}
 	from := c.Out.Len()
@@ -366,14 +370,14 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	if r.tx != nil && r.mode&need == need {
 		return nil
 	}
-	r.mode |= need
 	if r.within { // a batch, whose locks are too few
-		r.needs.Store(uint32(r.mode))
+		r.needs.Or(uint32(need))
 		if s.inAttempt {
 			return errMoreLocks
 		}
 		return errWouldWait
 	}
+	r.mode |= need
 	if r.tx != nil {
 		return errRestart
 	}
