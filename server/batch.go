@@ -246,6 +246,7 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
+			r.session.attempt.End(&r.session.server.counters, true)
 			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
@@ -406,9 +407,10 @@ func (b *batch) undo(from int) {
 	for i := range b.requests[from:] {
 		r := &b.requests[from+i]
 		s := r.session
+		s.call = command.Call{}
+		s.attempt.End(&s.server.counters, false)
 		s.out.Truncate(s.attemptFrom)
 		s.out.SetLimit(0)
-		s.call = command.Call{}
 		r.postponed, r.outcome = false, outcome{}
 	}
 	b.done = from

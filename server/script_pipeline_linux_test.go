@@ -217,6 +217,31 @@ func TestScriptThatMightWrite(t *testing.T) {
 	})
 }
 
+// TestScriptsCountOnce: what is executed again, after an attempt that was rolled back, is counted once.
+func TestScriptsCountOnce(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		c := serveStoreBy(t, openStore(t), server.Options{Transport: transport})()
+		fails := "redis.call('INCR', KEYS[1]) redis.pcall('NONE') return redis.call('LPUSH', KEYS[1], 'x')"
+		learns := "redis.call('EXISTS', KEYS[1]) return redis.call('IN' .. 'CR', 'un' .. 'declared')"
+		long := "for i = 1, 20000 do redis.call('GET', KEYS[1]) end return 1"
+		c.load(fails, learns, long)
+		for round := 1; round <= 2; round++ {
+			c.send("SET a 1\r\n" + evalText(fails, "1", "k") + evalText(learns, "1", "k") + evalText(long, "1", "none"))
+			c.expect("+OK\r\n")
+			if got := c.line(); !strings.HasPrefix(got, "-WRONGTYPE") {
+				t.Errorf("%q", got)
+			}
+			c.expect(fmt.Sprintf(":%d\r\n:1\r\n", round))
+		}
+		info := c.bulk("INFO commandstats errorstats\r\n")
+		for _, want := range []string{"cmdstat_incr:calls=4,", "cmdstat_lpush:calls=2,", "cmdstat_exists:calls=2,", "cmdstat_get:calls=40000,", "cmdstat_eval:calls=6,", "errorstat_WRONGTYPE:count=4", "errorstat_ERR:count=2"} {
+			if !strings.Contains(info, want) {
+				t.Errorf("no %q in %s", want, info)
+			}
+		}
+	})
+}
+
 // upTo reads up to a text.
 func (c *testClient) upTo(end string) string {
 	var b strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/script"
 )
 
@@ -142,12 +143,21 @@ func (s *Session) runScript(r *scriptRun) error {
 		}
 		if failed, ok := scriptError(err); ok {
 			c.Out.Truncate(from)
-			s.server.counters.CountError(string(failed))
-			s.server.counters.Commands[c.Command.Index].Failed.Add(1)
+			s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
 			c.Out.Error(string(failed))
-			return nil
+			err = nil
+		}
+		if !s.inAttempt {
+			s.attempt.End(&s.server.counters, err == nil)
 		}
 		return err
+	}
+}
+
+// count counts a call, of a script that may have to be executed again when its attempt has ended.
+func (s *Session) count(c stats.Call) {
+	if s.attempt.Note(c); !s.keepsScriptsShort() {
+		s.attempt.End(&s.server.counters, true)
 	}
 }
 
@@ -293,7 +303,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	s := r.session
 	cmd, refusal := r.resolve(args)
 	if refusal != "" {
-		s.server.counters.CountError(refusal)
+		s.count(stats.Call{Refusal: refusal})
 		out.Error(refusal)
 		return nil
 	}
@@ -308,7 +318,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		refusal = string(errOutOfMemory)
 	}
 	if refusal != "" {
-		s.server.counters.CountError(refusal)
+		s.count(stats.Call{Refusal: refusal})
 		out.Error(refusal)
 		return nil
 	}
@@ -333,16 +343,12 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 			return err
 		}
 	}
-	stats := &s.server.counters.Commands[cmd.Index]
-	stats.Calls.Add(1)
 	refused, err := s.runInTx(&r.inner, limit)
+	s.count(stats.Call{Command: cmd.Index, Called: true, Failed: refused != "", Refusal: refused})
 	switch {
 	case err != nil:
 		return err
-	case refused != "":
-		stats.Failed.Add(1)
-		s.server.counters.CountError(refused)
-	case cmd.IsWrite():
+	case refused == "" && cmd.IsWrite():
 		r.Wrote.Store(true)
 	}
 	s.feedMonitorsFrom("lua", cmd, args)
