@@ -102,7 +102,13 @@ func (sg *Segment) reserve(at, n int64) (ready bool, err error) {
 	end := at + n + 1
 	next := max(min(roundUp(end, step), a.limit/ReserveUnit*ReserveUnit), roundUp(end, ReserveUnit))
 	if next > a.reach {
-		if _, err := sg.File.WriteAt(zeros[:next-a.reach], a.reach); err != nil {
+		// The length first: a write that a kill ends may have stopped at any byte, and then the file would not have one
+		// by which its zeros are known (FindContent).
+		err := sg.File.Truncate(next)
+		if err == nil {
+			_, err = sg.File.WriteAt(zeros[:next-a.reach], a.reach)
+		}
+		if err != nil {
 			return false, sg.reserveFailed(at, err)
 		}
 		a.reach = next

@@ -13,8 +13,7 @@ import (
 // NotTorn says why the bytes at pos, where no frame verifies, cannot be the rest of a write that a crash cut short; ""
 // if they can. kept means that no written byte can be missing: the process was killed, but the machine kept running.
 // Then the write is there up to some byte, and after it is the end of the file or zeros: the header of its last frame
-// is truncated, or says how much is missing. If it was a write of the zeros that commits are to be copied into, there
-// is nothing else.
+// is truncated, or says how much is missing.
 func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	end := fr.Pos
 	defer func() { fr.Pos = end }()
@@ -31,11 +30,6 @@ func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 	raw, h, ok := fr.correctBit()
 	if ok && h.Footer {
 		return "", nil // no record is in a footer
-	}
-	if kept {
-		if zeros, err := fr.noCommits(end); zeros || err != nil {
-			return "", err
-		}
 	}
 	left := fr.End - end
 	is, err := fr.Window(max(format.FrameHeaderSize, int64(len(raw))))
@@ -57,21 +51,6 @@ func (fr *Frames) NotTorn(kept bool) (why string, err error) {
 		return "", err
 	}
 	return "of a write that was not cut short", nil
-}
-
-// noCommits reports whether nothing but zeros stands from an offset on, which were to be reserved. The segment ends
-// before them then, so that they do not count as torn.
-func (fr *Frames) noCommits(at int64) (bool, error) {
-	if fr.End-at > maxZeros {
-		return false, nil
-	}
-	fr.Pos = at
-	b, err := fr.Window(fr.End - at)
-	if err != nil || !files.OnlyZeros(b) {
-		return false, err
-	}
-	fr.End, fr.Segment.Content = at, at
-	return true, nil
 }
 
 // oneBit reports whether all that stands from an offset on is one bit, in zeros that were reserved, perhaps in the last
@@ -103,8 +82,6 @@ func (fr *Frames) endsWithin(is, was []byte) bool {
 //
 // Alongside a writer this is what had been written: commits are copied in order, so all frames that begin before are
 // whole, but perhaps the last one.
-//
-// A writer that is killed while it reserves them leaves a file of another length: that is a torn tail (NotTorn).
 func (sg *Segment) FindContent(closed int64) error {
 	size := sg.Size.Load()
 	sg.Content = size
