@@ -290,7 +290,7 @@ func killAtEveryStep(t *testing.T, kills *budget.Part, mode crashMode, life func
 			if e.Op == vfstest.OpWrite && e.N > 1 {
 				half := newReplayer(t, r.mem.Clone())
 				half.apply(vfstest.Event{Op: vfstest.OpOpen, File: e.File, Name: r.names[e.File]}, 0)
-				half.apply(e, e.N/2) // the kernel may stop anywhere: a page of what is written may not be in memory
+				half.apply(e, e.N/2) // at any byte: the kernel stops where a page of what is to be written is not in memory
 				k.verify(half.mem.Clone(), false)
 			}
 			k.verify(r.mem.Clone(), i%often == 0)

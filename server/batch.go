@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -23,8 +22,8 @@ import (
 // batch is a run of commands that have arrived together and are executed as one unit of the store:
 // one set of locks and one write to the log for all of them, which is what a write costs most. No
 // reply leaves before all are committed, so a client cannot tell, except by the speed; each command
-// still fails alone. Only quick commands on keys are batched, so that no other client waits long for
-// the locks.
+// still fails alone. Only quick commands on keys and short scripts are batched, so that no other client
+// waits long for the locks.
 //
 // A session has a batch of its own for its pipelines. The sessions of an event loop share one, for
 // all commands that are ready together.
@@ -37,7 +36,7 @@ type batch struct {
 	saves     bool     // a request may save what it has counted
 	whole     bool     // a script among them uses keys that it does not declare
 	mixed     bool     // there are requests of several sessions
-	singly    bool     // the requests are executed one by one: a script among them takes long
+	singly    bool     // the rest is executed one by one: together it has failed
 	namespace int      // of all requests
 	done      int      // requests that have been executed or postponed
 
@@ -201,7 +200,7 @@ func (b *batch) runTogether() {
 			b.done = len(b.requests)
 			b.end(from)
 			return
-		case wouldWait, b.hasScript(from) && !lead.closed: // a script is refused for what it may do, and may not do it
+		case !lead.closed && !command.IsRefusal(err): // of one of them, perhaps
 			b.singly = true
 			return
 		default:
@@ -210,11 +209,6 @@ func (b *batch) runTogether() {
 		}
 	}
 	b.noteExecuted(from, start)
-}
-
-// hasScript reports whether there is a script among the requests.
-func (b *batch) hasScript(from int) bool {
-	return slices.ContainsFunc(b.requests[from:], func(r request) bool { return r.command.Flags&command.RunsScript != 0 })
 }
 
 // lockMore notes what the scripts of the batch need by now, and reports whether that is more than before.
@@ -246,7 +240,7 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
-			r.session.attempt.End(&r.session.server.counters, true)
+			r.session.attempt.Count(&r.session.server.counters)
 			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
@@ -288,12 +282,13 @@ func (b *batch) transact() (err error) {
 		}
 	}
 	var tx *db.Tx
-	if b.whole && lead.inLoop {
-		tx, err = lead.tryBegin(b.writes || b.saves, nil)
-	} else if b.whole {
-		tx, err = lead.begin(b.writes || b.saves, nil)
-	} else {
-		tx, err = lead.begin(b.writes || b.saves, b.keys)
+	switch write := b.writes || b.saves; {
+	case !b.whole:
+		tx, err = lead.begin(write, b.keys)
+	case lead.inLoop:
+		tx, err = lead.tryBegin(write, nil)
+	default:
+		tx, err = lead.begin(write, nil)
 	}
 	if err != nil {
 		return err
@@ -408,7 +403,7 @@ func (b *batch) undo(from int) {
 		r := &b.requests[from+i]
 		s := r.session
 		s.call = command.Call{}
-		s.attempt.End(&s.server.counters, false)
+		s.attempt.Truncate(0)
 		s.out.Truncate(s.attemptFrom)
 		s.out.SetLimit(0)
 		r.postponed, r.outcome = false, outcome{}
@@ -439,8 +434,7 @@ func (b *batch) runApart(from int) {
 	b.done = len(b.requests)
 }
 
-// failBatch answers commands that the store could not carry out, or could not commit, with the
-// error.
+// failBatch answers commands that are refused together, or that panicked, with the error.
 func (s *Session) failBatch(requests []request, err error) {
 	text := errorText(err)
 	for i := range requests {

@@ -26,9 +26,9 @@
 //
 // # How a command runs
 //
-// Bytes arrive at [Session.Feed], or, in the event loop, at the session's parser. Short commands on keys that arrive
-// together form a batch: one transaction, one write to the log (batch.go). Others run alone (transact.go), or wait for
-// EXEC (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before it leaves, the
+// Bytes arrive at [Session.Feed], or, in the event loop, at the session's parser. Short commands on keys, and short
+// scripts, that arrive together form a batch: one transaction, one write to the log (batch.go). Others run alone
+// (transact.go), or wait for EXEC (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before it leaves, the
 // session waits once for the newest commit to be as durable as the store's sync mode promises (Session.awaitDurable). In
 // the event loop it does not wait: it asks whether the commit is durable (Durable), and if not, one goroutine waits for
 // all such sessions while the loop serves others (eventLoop.waitDurable).

@@ -114,8 +114,8 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scr
 		return 0, false
 	}
 	locks = scripts.LockMode(p.Needs.Load())
-	if !s.inLoop && locks&scripts.LockWhole == 0 && len(cmd.AppendKeys(nil, args)) == 0 {
-		return 0, false // alone it locks nothing, but a transaction without keys locks all
+	if !s.inLoop && locks&scripts.LockWhole == 0 && string(args[2]) == "0" {
+		return 0, false // without keys it may need no lock, and a transaction without keys locks all
 	}
 	return locks, true
 }

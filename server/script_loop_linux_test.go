@@ -58,12 +58,7 @@ func TestScriptsInTheLoop(t *testing.T) {
 		{"return redis.call('PUBLISH', 'channel', 'message')", "0", ":0\r\n", false},
 		{"return redis.sha1hex(string.rep('x', 10000000)):len()", "0", ":40\r\n", true},
 	} {
-		c.send(wireText("SCRIPT", "LOAD", test.script)) // what is unknown leaves the loop to be compiled
-		for range 2 {
-			if _, err := c.in.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-		}
+		c.load(test.script) // what is unknown leaves the loop to be compiled
 		before := v.Asides()
 		c.send(evalText(test.script, strings.Fields(test.keys)...))
 		if strings.HasSuffix(test.want, "\r\n") {
@@ -86,13 +81,7 @@ func TestScriptsOfAPipeline(t *testing.T) {
 		learns, long := "redis.call('GET', KEYS[1]) return redis.call('INC' .. 'R', 'a' .. 'b')", "for i = 1, 100000 do redis.call('INCR', KEYS[1]) end return 'done'"
 		slow := "return #redis.call('KEYS', '*') > 0"
 		fails := "redis.call('INCR', KEYS[1]) return redis.call('LPUSH', KEYS[1], 'x')"
-		for _, script := range []string{learns, long, slow, fails} {
-			c.send(wireText("SCRIPT", "LOAD", script))
-			c.expect("$40\r\n")
-			if _, err := c.in.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-		}
+		c.load(learns, long, slow, fails)
 		for round := 1; round <= 3; round++ {
 			c.send("SET k v\r\n" + evalText(learns, "1", "k") + evalText(long, "1", "counted") + evalText("return ARGV[1]", "0", "echo") + "GET k\r\n" +
 				evalText(fails, "1", "failed") + evalText(slow, "0") + "INCR last\r\n")

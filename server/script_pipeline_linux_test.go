@@ -3,12 +3,17 @@ package server_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/vfstest"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
 
@@ -119,14 +124,12 @@ func TestPipelinesOfScripts(t *testing.T) {
 	})
 }
 
-// load makes scripts known, so that they can be batched.
+// load makes scripts known, so that an event loop, or a batch, need not compile them.
 func (c *testClient) load(scripts ...string) {
 	for _, script := range scripts {
 		c.send(wireText("SCRIPT", "LOAD", script))
 		c.expect("$40\r\n")
-		if _, err := c.in.ReadString('\n'); err != nil {
-			c.t.Fatal(err)
-		}
+		c.line()
 	}
 }
 
@@ -177,47 +180,74 @@ func TestScriptNeedsWhatItNeeds(t *testing.T) {
 	})
 }
 
-// TestScriptThatMightWrite: where writes are refused, a script that might write, and does not, is executed, and so is
-// what shares a pipeline with it.
-func TestScriptThatMightWrite(t *testing.T) {
-	eachTransport(t, func(t *testing.T, transport server.Transport) {
-		dir := t.TempDir()
-		store, err := db.Open(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.String("k").Set([]byte("v")); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if store, err = db.Open(dir, &db.Options{ReadOnly: true}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+// TestEachOfAPipelineFailsAlone: what the store cannot carry out, or does not write, concerns no other command of the
+// pipeline.
+func TestEachOfAPipelineFailsAlone(t *testing.T) {
+	mayWrite := "if ARGV[1] == '1' then return redis.call('SET', KEYS[1], 'x') end return redis.call('GET', KEYS[1])"
+	plain := []string{wireText("GET", "k"), wireText("SET", "k", "x"), wireText("GET", "k"), wireText("DEL", "k"), wireText("PFCOUNT", "sketch"), wireText("LLEN", "list"), wireText("GET", "k")}
+	scripts := []string{evalText(mayWrite, "1", "k", "0"), wireText("GET", "k"), evalText(mayWrite, "1", "k", "1"), evalText("return redis.call('GET', KEYS[1])", "1", "k")}
+	full := func(faults *vfstest.Fault) {
+		faults.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite, vfstest.OpTruncate}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	}
+	failed := func(faults *vfstest.Fault) {
+		faults.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite, vfstest.OpTruncate}, Path: "*.data", Err: syscall.EIO, Sticky: true})
+	}
+	for name, test := range map[string]struct {
+		options db.Options
+		spoil   func(*vfstest.Fault)
+	}{
+		"open for reading": {options: db.Options{ReadOnly: true}},
+		"full disk":        {spoil: full},
+		"failed disk":      {spoil: failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				faults := vfstest.NewFault(vfs.NewMem())
+				open := func(o db.Options) *db.Store {
+					o.NoMerge, o.ExpireEvery = true, -1
+					store, err := db.Open("d", seam.With(&o, seam.Options{FS: faults, Copies: seam.CopiesOff}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return store
+				}
+				store := open(db.Options{})
+				if _, err := store.String("k").Set([]byte("v")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := store.List("list").PushBack([]byte("e")); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				store = open(test.options)
+				t.Cleanup(func() { _ = store.Close() }) // its disk may have failed
+				c := serveStoreBy(t, store, server.Options{Transport: transport})()
+				c.load(mayWrite)
+				if test.spoil != nil {
+					test.spoil(faults)
+				}
+				for _, pipeline := range [][]string{plain, scripts, slices.Concat(plain, scripts)} {
+					alone := ""
+					for _, request := range pipeline {
+						c.send(request + "ECHO end\r\n")
+						alone += strings.TrimSuffix(c.upTo(end), end)
+					}
+					if !strings.Contains(alone, "$1\r\nv\r\n") || !strings.Contains(alone, "-") {
+						t.Errorf("alone: %q", alone)
+					}
+					c.send(strings.Join(pipeline, "") + "ECHO end\r\n")
+					if got := strings.TrimSuffix(c.upTo(end), end); got != alone {
+						t.Errorf("together %q\nalone    %q", got, alone)
+					}
+				}
+			})
 		})
-		c := serveStoreBy(t, store, server.Options{Transport: transport})()
-		script := "if ARGV[1] == '1' then return redis.call('SET', KEYS[1], 'x') end return redis.call('GET', KEYS[1])"
-		c.load(script)
-		c.send(evalText(script, "1", "k", "0"))
-		alone := c.line()
-		c.send("GET k\r\n" + evalText(script, "1", "k", "0") + "GET k\r\n")
-		c.expect("$1\r\nv\r\n")
-		if got := c.line(); got != alone {
-			t.Errorf("in a pipeline %q, alone %q", got, alone)
-		}
-		if alone[0] == '$' {
-			c.expect("v\r\n")
-		}
-		c.expect("$1\r\nv\r\n")
-	})
+	}
 }
 
-// TestScriptsCountOnce: what is executed again, after an attempt that was rolled back, is counted once.
+// TestScriptsCountOnce: a script that was rolled back and executed again counts once, with all that it has called.
 func TestScriptsCountOnce(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		c := serveStoreBy(t, openStore(t), server.Options{Transport: transport})()

@@ -134,7 +134,7 @@ func (s *Session) runScript(r *scriptRun) error {
 	default:
 		r.mode = scripts.LockFinal
 	}
-	from := c.Out.Len()
+	from, counted := c.Out.Len(), s.attempt.Len()
 	for {
 		err := r.attempt()
 		if err == errRestart {
@@ -147,17 +147,20 @@ func (s *Session) runScript(r *scriptRun) error {
 			c.Out.Error(string(failed))
 			err = nil
 		}
+		if err != nil {
+			s.attempt.Truncate(counted)
+		}
 		if !s.inAttempt {
-			s.attempt.End(&s.server.counters, err == nil)
+			s.attempt.Count(&s.server.counters)
 		}
 		return err
 	}
 }
 
-// count counts a call, of a script that may have to be executed again when its attempt has ended.
+// count counts a call: that of a script which may have to be executed again, with the end of its attempt.
 func (s *Session) count(c stats.Call) {
 	if s.attempt.Note(c); !s.keepsScriptsShort() {
-		s.attempt.End(&s.server.counters, true)
+		s.attempt.Count(&s.server.counters)
 	}
 }
 

@@ -73,7 +73,7 @@ type Session struct {
 	scriptRun   *scriptRun       // of the script that runs, or ran last
 	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
 	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
-	attempt     stats.Attempt    // of scripts, if they may have to be executed again
+	attempt     stats.Attempt    // what scripts that may have to be executed again have called
 	attemptFrom int              // where in the output the replies of the last one start
 	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int

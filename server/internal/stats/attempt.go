@@ -1,6 +1,6 @@
 package stats
 
-// Attempt is what is counted of scripts that may have to be executed again.
+// Attempt holds what the scripts of a transaction have called until it is known that they need not be executed again.
 type Attempt struct{ calls []Call }
 
 // Call is a command that a script has called, or the script itself.
@@ -14,12 +14,18 @@ type Call struct {
 // Note adds a call.
 func (a *Attempt) Note(c Call) { a.calls = append(a.calls, c) }
 
-// End ends the attempt, whose calls count if it was the last one.
-func (a *Attempt) End(to *Counters, executed bool) {
+// Len is how many calls there are.
+func (a *Attempt) Len() int { return len(a.calls) }
+
+// Truncate drops all calls but the first n.
+func (a *Attempt) Truncate(n int) {
+	clear(a.calls[n:])
+	a.calls = a.calls[:n]
+}
+
+// Count adds the calls to the counters and drops them.
+func (a *Attempt) Count(to *Counters) {
 	for _, c := range a.calls {
-		if !executed {
-			break
-		}
 		if c.Called {
 			to.Commands[c.Command].Calls.Add(1)
 		}
@@ -30,6 +36,5 @@ func (a *Attempt) End(to *Counters, executed bool) {
 			to.CountError(c.Refusal)
 		}
 	}
-	clear(a.calls)
-	a.calls = a.calls[:0]
+	a.Truncate(0)
 }
