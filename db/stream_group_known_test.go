@@ -87,6 +87,14 @@ func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
 	return func(k keys) string { return said(on(k).Read(consumer, n)) }
 }
 
+// inSpace is a store or a transaction on another namespace.
+func inSpace(t *testing.T, k keys, space int) keys {
+	if tx, is := k.(*db.Tx); is {
+		return ok[*db.Tx](t)(tx.Use(space))
+	}
+	return ok[*db.Store](t)(k.(*db.Store).Use(space))
+}
+
 // describeGroups is all that there is of the groups.
 func describeGroups(t *testing.T, k keys) (text string) {
 	for _, key := range []string{"s", "t"} {
@@ -114,7 +122,10 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 			time.Sleep(time.Duration(rng.IntN(8)) * time.Second)
 			var kept []groupCall
 			var got []string
-			update := []func(func(*db.Tx) error) error{a.Update, func(fn func(*db.Tx) error) error { return a.UpdateKeys([]string{"s", "t"}, fn) }}[rng.IntN(2)]
+			whole, update := rng.IntN(2) == 0, a.Update
+			if !whole {
+				update = func(fn func(*db.Tx) error) error { return a.UpdateKeys([]string{"s", "t"}, fn) }
+			}
 			must(t, update(func(tx *db.Tx) error {
 				type mark struct {
 					at   db.Savepoint
@@ -130,8 +141,12 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 						must(t, tx.RollbackTo(m.at))
 						kept, got, marks = kept[:m.kept], got[:m.kept], marks[:n-1]
 					default:
-						call := randomGroupCall(rng, &last)
-						kept, got = append(kept, call), append(got, call(tx))
+						call, space := randomGroupCall(rng, &last), 0
+						if whole {
+							space = rng.IntN(5) / 4
+						}
+						kept = append(kept, func(k keys) string { return call(inSpace(t, k, space)) })
+						got = append(got, kept[len(kept)-1](tx))
 					}
 				}
 				return nil
@@ -147,8 +162,10 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 				must(t, a.Close())
 				a = open(together)
 			}
-			if got, want := describeGroups(t, a), describeGroups(t, b); got != want {
-				t.Fatalf("round %d: groups\n%s\nby themselves\n%s", round, got, want)
+			for space := range 2 {
+				if got, want := describeGroups(t, inSpace(t, a, space)), describeGroups(t, inSpace(t, b, space)); got != want {
+					t.Fatalf("round %d: groups of namespace %d\n%s\nby themselves\n%s", round, space, got, want)
+				}
 			}
 		}
 		must(t, a.Close())

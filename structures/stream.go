@@ -43,7 +43,11 @@ func ParseStreamID(text string, number uint64) (id StreamID, ok bool) {
 
 // parseUnsigned reads a number as Redis does: zeros, blanks and a plus in front are left out.
 func parseUnsigned(text string) (uint64, bool) {
-	if n, ok := number.ParseInt(text); ok {
+	digits := text
+	for len(digits) > 1 && digits[0] == '0' {
+		digits = digits[1:]
+	}
+	if n, ok := number.ParseInt(digits); ok {
 		return uint64(n), n >= 0
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimLeft(text, " \t\n\v\f\r"), "+"), 10, 64)

@@ -71,16 +71,15 @@ func (g StreamGroup) open() (o streamGroup, err error) {
 // find looks the group up. If it is not known (KnownGroup), or not known how far the group is, which position says
 // that the caller wants to know, it returns its element and where its record is, which says that.
 func (g StreamGroup) find(position bool) (o streamGroup, elem string, loc keydir.Loc, err error) {
+	if o.StreamGroup = g; o.known() && (o.positioned || !position) {
+		return o, "", loc, nil
+	}
 	f, err := g.stream().open()
 	if err != nil {
 		return o, "", loc, err
 	}
 	if !f.Valid() {
 		return o, "", loc, ErrNoGroup
-	}
-	o.StreamGroup, o.stream = g, f
-	if o.known() && (o.positioned || !position) {
-		return o, "", loc, nil
 	}
 	all, err := g.Txn.StreamGroups(f)
 	if err != nil {

@@ -5,10 +5,12 @@ import "github.com/stavedb/stave/keydir"
 // KnownGroup is what a transaction knows of the group that it looked up last. Consumers ask and acknowledge in
 // pipelines: the calls of one transaction mostly concern the same group, and often the same consumer, whose records
 // need not be found and read for each. It is right as long as nothing has changed but by the calls that note it here
-// (Txn.LastGroup). The zero value knows nothing.
+// (Txn.LastGroup), which do not change the stream, and as long as the transaction lasts, for which no time passes. The
+// zero value knows nothing.
 type KnownGroup struct {
 	is      bool
 	changes uint64
+	key     string
 	name    string
 	stream  keydir.Collection
 	all     keydir.Collection
@@ -24,10 +26,10 @@ type KnownGroup struct {
 // known fills in what is known of the group. It reports false if nothing is.
 func (o *streamGroup) known() bool {
 	k, changes := o.Txn.LastGroup()
-	if k == nil || !k.is || k.changes != changes || k.stream != o.stream || k.name != o.Name {
+	if k == nil || !k.is || k.changes != changes || k.key != o.Key || k.name != o.Name {
 		return false
 	}
-	o.all, o.number, o.consumerKnown = k.all, k.number, k.consumer
+	o.stream, o.all, o.number, o.consumerKnown = k.stream, k.all, k.number, k.consumer
 	o.positioned, o.last, o.read = k.positioned, k.last, k.read
 	return true
 }
@@ -39,7 +41,7 @@ func (o *streamGroup) note(c groupConsumer) {
 		return
 	}
 	*k = KnownGroup{
-		is: true, changes: changes, name: o.Name, stream: o.stream, all: o.all, number: o.number,
+		is: true, changes: changes, key: o.Key, name: o.Name, stream: o.stream, all: o.all, number: o.number,
 		positioned: o.positioned, last: o.last, read: o.read, consumer: c,
 	}
 }
