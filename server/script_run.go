@@ -142,6 +142,9 @@ func (s *Session) runScript(r *scriptRun) error {
 			continue
 		}
 		if failed, ok := scriptError(err); ok {
+			if !s.keepsScriptsShort() {
+				s.cooldown.Note(r.Script.Spent)
+			}
 			c.Out.Truncate(from)
 			s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
 			c.Out.Error(string(failed))

@@ -70,6 +70,10 @@ type Run struct {
 	// any number.
 	Steps int
 
+	// Spent is how long the run had lasted, without what it has Waited, when its memory or its stack were used up or it
+	// was stopped; 0 if it has ended otherwise.
+	Spent time.Duration
+
 	waited  atomic.Int64 // see Waited
 	control control
 }
@@ -188,7 +192,12 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 }
 
 // failure is the error of a run that has raised c, or was stopped.
-func (m *machine) failure(c caught) error {
+func (m *machine) failure(c caught) (failed error) {
+	defer func() {
+		if m.stopped != nil || usesUp(failed) {
+			m.run.Spent = m.lasted(time.Now())
+		}
+	}()
 	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
@@ -206,6 +215,12 @@ func (m *machine) failure(c caught) error {
 		return Error(fmt.Sprintf("%s script: %s, on @%s:%d.", text, m.run.Name, source, line))
 	}
 	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
+}
+
+// usesUp reports whether an error is that of a run whose stack or memory is used up.
+func usesUp(failed error) bool {
+	text := failed.Error()
+	return strings.Contains(text, "stack overflow script: ") || strings.Contains(text, ErrMemory.Error()+" script: ")
 }
 
 // describe is the text of an error value, and where it says that it comes from.

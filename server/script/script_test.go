@@ -135,9 +135,13 @@ func TestHostileScripts(t *testing.T) {
 		{"struct", `return struct.pack("!1073741824i", 1)`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := run(t, tt.source, limit)
+			r := &script.Run{}
+			got := run(t, tt.source, limit, func(run *script.Run) { r = run })
 			if !strings.HasPrefix(got, "-") && tt.want != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("got %.200q, want %q", got, tt.want)
+			}
+			if takesAll := strings.Contains(got, "not enough memory") || strings.Contains(got, "stack overflow"); takesAll != (r.Spent > 0) {
+				t.Errorf("%.200q: spent %v", got, r.Spent)
 			}
 		})
 	}

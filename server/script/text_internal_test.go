@@ -70,7 +70,7 @@ func TestLongStringsLetTheCollectorStop(t *testing.T) {
 		copying = min(copying, time.Since(began))
 	}
 	debug.SetGCPercent(percent)
-	most := copying / 2
+	most := max(copying/2, 10*time.Millisecond) // sometimes the pages are there
 	for _, source := range []string{
 		`return #(s .. "x")`,
 		`return #(s .. "x" .. setmetatable({}, {__concat = function() return "y" end}))`,
