@@ -9,17 +9,20 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// TestScriptsForNothingCoolDown: a client whose scripts use up their stack gets a twentieth of the time for them, also within
-// EXEC; one whose scripts fail, or take as long, gets all.
+const (
+	scriptWorks     = "local t = {} for i = 1, 2e5 do t[i] = i end "
+	scriptOverflows = "local function f(n) return 1 + f(n + 1) end return f(0)"
+)
+
+// TestScriptsForNothingCoolDown: a client whose scripts use up their stack gets a twentieth of the time for them, or
+// waits for a second, also within EXEC and in one packet; one whose scripts fail, or take as long, gets all.
 func TestScriptsForNothingCoolDown(t *testing.T) { eachTransport(t, scriptsForNothingCoolDown) }
 
 func scriptsForNothingCoolDown(t *testing.T, transport server.Transport) {
 	_, address := serve(t, &server.Options{Transport: transport})
 	c := dial(t, address)
-	const recursion = "local function f(n) return 1 + f(n + 1) end return f(0)"
-	const works = "local t = {} for i = 1, 2e5 do t[i] = i end "
-	// took is how long n requests have taken, and how long their scripts have.
-	took := func(request string, n int, command string) (all, scripts time.Duration) {
+	// took is how long n requests of several commands each have taken, and how long the commands have.
+	took := func(request string, n int, command string, commands int) (all, scripts time.Duration) {
 		t.Helper()
 		c.send("CONFIG RESETSTAT\r\n")
 		c.expect("+OK\r\n")
@@ -31,25 +34,69 @@ func scriptsForNothingCoolDown(t *testing.T, transport server.Transport) {
 		all = time.Since(began)
 		c.send("INFO commandstats\r\nECHO next\r\n")
 		stats := c.upTo("$4\r\nnext\r\n")
-		_, stats, _ = strings.Cut(stats, "cmdstat_"+command+":calls="+strconv.Itoa(n)+",usec=")
-		usec, _, _ := strings.Cut(stats, ",")
+		_, usec, _ := strings.Cut(stats, "cmdstat_"+command+":calls="+strconv.Itoa(n*commands)+",usec=")
+		usec, _, _ = strings.Cut(usec, ",")
 		us, err := strconv.Atoi(usec)
 		if err != nil {
-			t.Fatalf("%s: %q: %v", command, usec, err)
+			t.Fatalf("%s: %q: %v", command, stats, err)
 		}
 		return all, time.Duration(us) * time.Microsecond
 	}
-	for _, request := range []struct{ text, command string }{
-		{evalText(recursion, "0"), "eval"},
-		{"MULTI\r\n" + evalText(recursion, "0") + "EXEC\r\n", "exec"},
+	for _, request := range []struct {
+		text, command string
+		n, commands   int
+	}{
+		{evalText(scriptOverflows, "0"), "eval", 20, 1},
+		{"MULTI\r\n" + evalText(scriptOverflows, "0") + "EXEC\r\n", "exec", 20, 1},
+		{strings.Repeat(evalText("for i = 1, 1e5 do local t = {} end "+scriptOverflows, "0"), 10) + "MULTI\r\nPING\r\nEXEC\r\n", "eval", 1, 10},
 	} {
-		if all, scripts := took(request.text, 20, request.command); all < 15*scripts {
-			t.Errorf("%s: %v for scripts that took %v", request.command, all, scripts)
+		all, scripts := took(request.text, request.n, request.command, request.commands)
+		n := time.Duration(request.n * request.commands)
+		if all < n*min(15*scripts/n, 800*time.Millisecond) {
+			t.Errorf("%d of %s: %v for scripts that took %v", n, request.command, all, scripts)
 		}
 	}
-	for _, end := range []string{"error('x')", "return redis.error_reply('x')", "return 1"} {
-		if all, scripts := took(evalText(works+end, "0"), 10, "eval"); all > 3*scripts+time.Second/4 {
+	for _, end := range []string{"error('x')", "error('stack overflow')", "return redis.error_reply('x')", "pcall(function() " + scriptOverflows + " end)"} {
+		if all, scripts := took(evalText(scriptWorks+end, "0"), 10, "eval", 1); all > 3*scripts+time.Second/4 {
 			t.Errorf("%s: %v for scripts that took %v", end, all, scripts)
 		}
+	}
+}
+
+// TestCooldownHoldsNothing: a client that cools down has its replies at once, and ends at once when it leaves or is
+// killed; what it had sent behind is not executed then, as during CLIENT PAUSE.
+func TestCooldownHoldsNothing(t *testing.T) { eachTransport(t, cooldownHoldsNothing) }
+
+func cooldownHoldsNothing(t *testing.T, transport server.Transport) {
+	v, address := serve(t, &server.Options{Transport: transport})
+	other := dial(t, address)
+	cools := evalText(strings.Repeat(scriptWorks, 4)+scriptOverflows, "0")
+	for _, how := range []string{"stays", "leaves", "is killed"} {
+		c := dial(t, address)
+		c.send("CLIENT SETNAME it\r\nSET before 1\r\n" + cools + "INCR behind\r\n")
+		c.expect("+OK\r\n+OK\r\n")
+		c.line()
+		began := time.Now()
+		other.send("GET behind\r\n")
+		other.expect("$-1\r\n")
+		behind := "$-1\r\n"
+		switch how {
+		case "stays":
+			if c.expect(":1\r\n"); time.Since(began) < 400*time.Millisecond {
+				t.Errorf("the next command was executed after %v", time.Since(began))
+			}
+			behind = "$1\r\n1\r\n"
+		case "is killed":
+			other.send("CLIENT KILL ADDR " + c.Conn.LocalAddr().String() + "\r\n")
+			other.expect(":1\r\n")
+		}
+		_ = c.Close()
+		awaitClients(t, v, 1)
+		if took := time.Since(began); how != "stays" && took > 800*time.Millisecond {
+			t.Errorf("the client %s, and has ended after %v", how, took)
+		}
+		other.send("GET behind\r\nDEL behind\r\n")
+		other.expect(behind)
+		other.line()
 	}
 }

@@ -142,7 +142,7 @@ func (s *Session) runScript(r *scriptRun) error {
 			continue
 		}
 		if failed, ok := scriptError(err); ok {
-			if !s.keepsScriptsShort() {
+			if !s.keepsScriptsShort() && s.client.wake != nil { // an embedded session has nobody who would wake it
 				s.cooldown.Note(r.Script.Spent)
 			}
 			c.Out.Truncate(from)

@@ -71,7 +71,7 @@ type Session struct {
 
 	batch       *batch           // commands that are to run together
 	scriptRun   *scriptRun       // of the script that runs, or ran last
-	cooldown    scripts.Cooldown // for the command that runs
+	cooldown    scripts.Cooldown // before the next command is executed
 	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
 	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
 	attempt     stats.Attempt    // what scripts that may have to be executed again have called
@@ -322,7 +322,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
-	if s.server.pause.active.Load() && s.postpone(cmd, err) {
+	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -419,9 +419,6 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took
 	s.deliverMessages()
-	if s.cooldown.Due() {
-		s.cooldown.Wait(s.host.Asking())
-	}
 }
 
 // catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,

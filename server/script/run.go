@@ -192,12 +192,10 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 }
 
 // failure is the error of a run that has raised c, or was stopped.
-func (m *machine) failure(c caught) (failed error) {
-	defer func() {
-		if m.stopped != nil || usesUp(failed) {
-			m.run.Spent = m.lasted(time.Now())
-		}
-	}()
+func (m *machine) failure(c caught) error {
+	if m.stopped != nil || usesUp(c.value) {
+		m.run.Spent = m.lasted(time.Now())
+	}
 	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
@@ -217,10 +215,23 @@ func (m *machine) failure(c caught) (failed error) {
 	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
 }
 
-// usesUp reports whether an error is that of a run whose stack or memory is used up.
-func usesUp(failed error) bool {
-	text := failed.Error()
-	return strings.Contains(text, "stack overflow script: ") || strings.Contains(text, ErrMemory.Error()+" script: ")
+// usesUp reports whether an error says that the stack or the memory is used up, in the words of the interpreter or of
+// this package.
+func usesUp(value any) bool {
+	text := fmt.Sprint(value)
+	if raised, ok := value.(*lua.ApiError); ok {
+		s, isString := raised.Object.(lua.LString)
+		if !isString {
+			return false
+		}
+		text = string(s)
+	}
+	for _, end := range []string{"lua callstack overflow", "registry overflow", "C stack overflow", ErrMemory.Error()} {
+		if strings.HasSuffix(text, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // describe is the text of an error value, and where it says that it comes from.
