@@ -377,12 +377,12 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 }
 
 // postpones reports whether a request is left to the parser, which returns it again: enough replies
-// wait for the client, or one before it was left. A closed session executes nothing more.
+// wait for the client, it cools down, or a request before this was left. A closed session executes nothing more.
 func (s *Session) postpones(r *request) bool {
 	switch {
 	case s.closed:
 	case s.rewound && r.parserMark >= s.rewoundTo:
-	case s.Paused():
+	case s.Paused() || s.cooldown.Active():
 		s.rewind(r.parserMark)
 	default:
 		return false

@@ -231,21 +231,30 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 // else to do. An embedded shell uses it: nothing arrives while it waits.
 func (s *Session) Wait(ctx context.Context) {
 	for s.blocked != nil {
-		b := s.blocked
-		var timer <-chan time.Time
-		if !b.deadline.IsZero() {
-			timer = time.After(time.Until(b.deadline))
-		}
-		select {
-		case <-b.done():
-		case <-timer:
-		case <-b.ended:
-		case <-ctx.Done():
-			s.Close()
-			return
-		}
-		s.Resume()
+		s.waitOnce(ctx)
 	}
+}
+
+// waitOnce is Wait for one command that waits. What is executed after it may have replied, and may wait again.
+func (s *Session) waitOnce(ctx context.Context) {
+	b := s.blocked
+	var timer <-chan time.Time
+	if !b.deadline.IsZero() {
+		timer = time.After(time.Until(b.deadline))
+	}
+	select {
+	case <-b.done():
+	case <-timer:
+	case <-b.ended:
+	case <-ctx.Done():
+		s.Close()
+		return
+	}
+	if s.client.killed.Load() {
+		s.Close()
+		return
+	}
+	s.Resume()
 }
 
 // Close ends the session: it gives up its wait and its watches. A session that Serve drives is

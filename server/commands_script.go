@@ -209,6 +209,7 @@ func (s *Session) loadLibrary(source string) (*script.Library, error) {
 	lib, err := s.server.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
 	var refused script.Error
 	if errors.As(err, &refused) {
+		s.coolDown(&r.Script)
 		return nil, command.Error("ERR " + string(refused))
 	}
 	return lib, err

@@ -63,6 +63,64 @@ func scriptsForNothingCoolDown(t *testing.T, transport server.Transport) {
 	}
 }
 
+// TestCooldownOfOnePacket: the next command waits also where it came in one packet with a script that is known, or with
+// several, and declares its keys, as a batch has them; and a library that cannot be loaded is such a script.
+func TestCooldownOfOnePacket(t *testing.T) { eachTransport(t, cooldownOfOnePacket) }
+
+func cooldownOfOnePacket(t *testing.T, transport server.Transport) {
+	_, address := serve(t, &server.Options{Transport: transport})
+	c := dial(t, address)
+	for i, request := range []string{"EVAL next", "EVAL MULTI", "EVAL EVAL next", "FUNCTION next"} {
+		packet, waits := "", 0
+		for j, word := range strings.Fields(request) {
+			source := "local x = " + strconv.Itoa(10*i+j) + " " + strings.Repeat(scriptWorks, 4) + scriptOverflows
+			switch word {
+			case "EVAL":
+				c.send(wireText("SCRIPT", "LOAD", source) + "ECHO next\r\n")
+				c.upTo("$4\r\nnext\r\n")
+				packet += evalText(source, "1", "k")
+				waits++
+			case "FUNCTION":
+				packet += wireText("FUNCTION", "LOAD", "#!lua name=l\n"+source)
+				waits++
+			case "MULTI":
+				packet += "MULTI\r\nEXEC\r\n"
+			}
+		}
+		began := time.Now()
+		c.send(packet + "ECHO next\r\n")
+		if c.upTo("$4\r\nnext\r\n"); time.Since(began) < time.Duration(waits)*400*time.Millisecond {
+			t.Errorf("%s: all were answered after %v", request, time.Since(began))
+		}
+	}
+}
+
+// TestKilledInALongPipeline: a client that is killed executes nothing more of what it has sent, though its commands wait
+// one after the other and more was sent than is read meanwhile.
+func TestKilledInALongPipeline(t *testing.T) { eachTransport(t, killedInALongPipeline) }
+
+func killedInALongPipeline(t *testing.T, transport server.Transport) {
+	v, address := serve(t, &server.Options{Transport: transport})
+	v.PauseAt(16 << 10)
+	other, c := dial(t, address), dial(t, address)
+	pipeline := strings.Repeat(evalText("for i = 1, 2e4 do local t = {} end "+scriptOverflows, "0")+"INCR behind\r\n", 500)
+	go func() { _, _ = c.Conn.Write([]byte(pipeline)) }()
+	c.line() // replies come while others wait
+	c.expect(":1\r\n")
+	other.send("CLIENT KILL ADDR " + c.Conn.LocalAddr().String() + "\r\n")
+	other.expect(":1\r\n")
+	awaitClients(t, v, 1)
+	other.send("GET behind\r\n")
+	other.line()
+	behind := other.line()
+	time.Sleep(300 * time.Millisecond)
+	other.send("GET behind\r\n")
+	other.line()
+	if now := other.line(); now != behind || now == "500\r\n" {
+		t.Errorf("killed at %q, and then %q", behind, now)
+	}
+}
+
 // TestCooldownHoldsNothing: a client that cools down has its replies at once, and ends at once when it leaves or is
 // killed; what it had sent behind is not executed then, as during CLIENT PAUSE.
 func TestCooldownHoldsNothing(t *testing.T) { eachTransport(t, cooldownHoldsNothing) }

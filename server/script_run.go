@@ -141,10 +141,8 @@ func (s *Session) runScript(r *scriptRun) error {
 			r.needs.Store(uint32(r.mode))
 			continue
 		}
-		if failed, ok := scriptError(err); ok {
-			if !s.keepsScriptsShort() && s.client.wake != nil { // an embedded session has nobody who would wake it
-				s.cooldown.Note(r.Script.Spent)
-			}
+		if failed, ok := script.ErrorOf(err); ok {
+			s.coolDown(&r.Script)
 			c.Out.Truncate(from)
 			s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
 			c.Out.Error(string(failed))
@@ -160,20 +158,18 @@ func (s *Session) runScript(r *scriptRun) error {
 	}
 }
 
+// coolDown lets the client wait after a run that has failed. An embedded session has nobody who would wake it.
+func (s *Session) coolDown(r *script.Run) {
+	if !s.keepsScriptsShort() && s.client.wake != nil {
+		s.cooldown.Note(r.Spent)
+	}
+}
+
 // count counts a call: that of a script which may have to be executed again, with the end of its attempt.
 func (s *Session) count(c stats.Call) {
 	if s.attempt.Note(c); !s.keepsScriptsShort() {
 		s.attempt.Count(&s.server.counters)
 	}
-}
-
-// scriptError is the error of a script that has failed, if that is what err is.
-func scriptError(err error) (failed script.Error, ok bool) {
-	if err == nil {
-		return "", false
-	}
-	ok = errors.As(err, &failed)
-	return failed, ok
 }
 
 // attempt runs the script once. The end of the transaction is deferred, so that a panic rolls it back.
@@ -203,7 +199,7 @@ func (r *scriptRun) attempt() (err error) {
 			r.isLong = false
 		}
 		outcome := err
-		if _, failed := scriptError(err); failed {
+		if _, failed := script.ErrorOf(err); failed {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {

@@ -337,6 +337,9 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
+	if s.cooldown.Active() && s.postpone(cmd, err) { // for a script of the batch
+		return
+	}
 	if err != nil && command.IsHTTP(args) {
 		s.closeHTTP()
 		return

@@ -355,7 +355,7 @@ var past = time.Unix(1, 0)
 // sends is kept. The read ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
 	if c.session.parser.Buffered() >= c.transport.server.pauseAt || c.session.room != nil {
-		c.session.Wait(c.transport.context)
+		c.session.waitOnce(c.transport.context)
 		return 0, nil
 	}
 	if err := c.setReadDeadline(c.session.blocked.deadline); err != nil {

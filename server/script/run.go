@@ -110,6 +110,15 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
+// ErrorOf is the Error of a script that has failed, if that is what err is.
+func ErrorOf(err error) (failed Error, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	ok = errors.As(err, &failed)
+	return failed, ok
+}
+
 // Run executes a program and appends its reply to out. A script that fails is an Error, as is one that was stopped
 // for its memory or by ErrKilled. Any other reason of a stop, and an error of Host.Call, comes back as it is. After an
 // error nothing has been appended.
@@ -193,9 +202,7 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 
 // failure is the error of a run that has raised c, or was stopped.
 func (m *machine) failure(c caught) error {
-	if m.stopped != nil || usesUp(c.value) {
-		m.run.Spent = m.lasted(time.Now())
-	}
+	m.noteSpent(c.value)
 	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
@@ -213,6 +220,13 @@ func (m *machine) failure(c caught) error {
 		return Error(fmt.Sprintf("%s script: %s, on @%s:%d.", text, m.run.Name, source, line))
 	}
 	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
+}
+
+// noteSpent notes what the run has taken, if that is what has ended it, with an error or a stop.
+func (m *machine) noteSpent(value any) {
+	if m.stopped != nil || usesUp(value) {
+		m.run.Spent = m.lasted(time.Now())
+	}
 }
 
 // usesUp reports whether an error says that the stack or the memory is used up, in the words of the interpreter or of
