@@ -100,8 +100,7 @@ func cooldownOfOnePacket(t *testing.T, transport server.Transport) {
 func TestKilledInALongPipeline(t *testing.T) { eachTransport(t, killedInALongPipeline) }
 
 func killedInALongPipeline(t *testing.T, transport server.Transport) {
-	v, address := serve(t, &server.Options{Transport: transport})
-	v.PauseAt(16 << 10)
+	v, address := serve(t, &server.Options{Transport: transport}, func(v *server.Server) { v.PauseAt(16 << 10) })
 	other, c := dial(t, address), dial(t, address)
 	pipeline := strings.Repeat(evalText("for i = 1, 2e4 do local t = {} end "+scriptOverflows, "0")+"INCR behind\r\n", 500)
 	go func() { _, _ = c.Conn.Write([]byte(pipeline)) }()
