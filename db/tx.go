@@ -56,7 +56,7 @@ type txState struct {
 
 	effects *effects               // nil while no effects are wanted
 	group   *structures.KnownGroup // see structures.Txn; nil until it is needed
-	groupOf int                    // the namespace of group
+	groupNS int                    // the namespace of group
 }
 
 // firstTx is a unit and the first view of it, in one allocation.

@@ -239,8 +239,8 @@ func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
 	if t.group == nil && t.write {
 		t.group = new(structures.KnownGroup)
 	}
-	if t.group != nil && t.groupOf != t.ns {
-		*t.group, t.groupOf = structures.KnownGroup{}, t.ns
+	if t.group != nil && t.groupNS != t.ns {
+		*t.group, t.groupNS = structures.KnownGroup{}, t.ns
 	}
 	return t.group, t.base.Changes()
 }

@@ -207,8 +207,7 @@ func (s *Session) loadLibrary(source string) (*script.Library, error) {
 	r := &scriptRun{session: s}
 	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}
 	lib, err := s.server.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
-	var refused script.Error
-	if errors.As(err, &refused) {
+	if refused, ok := script.ErrorOf(err); ok {
 		s.coolDown(&r.Script)
 		return nil, command.Error("ERR " + string(refused))
 	}

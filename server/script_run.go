@@ -158,10 +158,11 @@ func (s *Session) runScript(r *scriptRun) error {
 	}
 }
 
-// coolDown lets the client wait after a run that has failed. An embedded session has nobody who would wake it.
+// coolDown makes the client wait after a run that was stopped or has exhausted a limit, unless the run was a short one. An
+// embedded session does not wait: nobody would wake it.
 func (s *Session) coolDown(r *script.Run) {
 	if !s.keepsScriptsShort() && s.client.wake != nil {
-		s.cooldown.Note(r.Spent)
+		s.cooldown.Note(r.StoppedAfter)
 	}
 }
 

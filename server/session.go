@@ -337,7 +337,7 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
-	if s.cooldown.Active() && s.postpone(cmd, err) { // for a script of the batch
+	if s.cooldown.Active() && s.postpone(cmd, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {

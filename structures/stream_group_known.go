@@ -5,8 +5,8 @@ import "github.com/stavedb/stave/keydir"
 // KnownGroup is what a transaction knows of the group that it looked up last. Consumers ask and acknowledge in
 // pipelines: the calls of one transaction mostly concern the same group, and often the same consumer, whose records
 // need not be found and read for each. It is right as long as nothing has changed but by the calls that note it here
-// (Txn.LastGroup), which do not change the stream, and as long as the transaction lasts, for which no time passes. The
-// zero value knows nothing.
+// (Txn.LastGroup), which do not change the stream, and no longer than the transaction, whose clock stands. The zero value
+// knows nothing.
 type KnownGroup struct {
 	is      bool
 	changes uint64

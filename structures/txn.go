@@ -54,8 +54,8 @@ type Txn interface {
 	// returns how many there were.
 	PutGroups(f keydir.Collection, elem string, value []byte) error
 	DeleteGroups(f keydir.Collection, elem string) (int, error)
-	// LastGroup is room for what is known of the group of the namespace that was looked up last, nil if there is none,
-	// and a number that is another one after each change of the transaction, a rollback included.
+	// LastGroup returns the KnownGroup of the namespace, in which its user notes what it knows; nil if there is none. changes
+	// is a number that each change of the transaction replaces, and each rollback.
 	LastGroup() (known *KnownGroup, changes uint64)
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.

@@ -18,6 +18,8 @@ type workload struct {
 	test    string                             // of redis-benchmark -t; if there is none, args
 	args    []string                           // the command
 	prepare func(s settings, n int) [][]string // commands; n is how many requests will follow
+	// client takes the place of redis-benchmark.
+	client func(c *cell, ctx context.Context, port string, n int) (sample, error)
 }
 
 // workloads are the commands that are compared. Those of one key use it from all clients, as
@@ -37,11 +39,7 @@ var workloads = []workload{
 	{name: "EVALSHA_QUEUE", args: []string{"EVALSHA", sha(queueScript), "2", "wait", "active", "job:", "1700000000000"}, prepare: queue},
 	{name: "XADD", args: []string{"XADD", "mystream", "*", "field", strings.Repeat("x", 128)}, prepare: stream},
 	{name: "XREAD_10", args: []string{"XREAD", "COUNT", "10", "STREAMS", "mystream", "1-__rand_int__"}, prepare: stream},
-	{name: "XREADGROUP", args: []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "mystream", ">"},
-		prepare: func(s settings, n int) [][]string {
-			s.keys += n
-			return append(stream(s, 0), []string{"XGROUP", "CREATE", "mystream", "g", "0"})
-		}},
+	{name: "XREADGROUP", args: []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "mystream", ">"}, prepare: unread},
 	{name: "XACK", args: []string{"XACK", "mystream", "g", "1-__rand_int__"}, prepare: func(s settings, _ int) [][]string {
 		commands := append(stream(s, 0), []string{"XGROUP", "CREATE", "mystream", "g", "0"})
 		for range (s.keys + 999) / 1000 {
@@ -49,6 +47,7 @@ var workloads = []workload{
 		}
 		return commands
 	}},
+	{name: "XREADGROUP+XACK", client: (*cell).consume, prepare: unread},
 	{name: "ZRANGE", args: []string{"ZRANGE", "myzset", "0", "99"}, prepare: func(settings, int) [][]string { return sortedSet(1000) }},
 }
 
@@ -151,7 +150,11 @@ func (c *cell) time(ctx context.Context, v *server, n int) (one sample, err erro
 	if err != nil {
 		return one, err
 	}
-	if one, err = c.benchmark(ctx, v.port, n); err != nil {
+	client := (*cell).benchmark
+	if c.client != nil {
+		client = c.client
+	}
+	if one, err = client(c, ctx, v.port, n); err != nil {
 		return one, err
 	}
 	after, err := v.cpu()
@@ -222,4 +225,10 @@ func stream(s settings, _ int) (commands [][]string) {
 		commands = append(commands, []string{"XADD", "mystream", "1-" + strconv.Itoa(i+1), "field", value})
 	}
 	return commands
+}
+
+// unread is a stream, and a group that has read nothing of it and finds an entry for each request.
+func unread(s settings, n int) [][]string {
+	s.keys += n
+	return append(stream(s, 0), []string{"XGROUP", "CREATE", "mystream", "g", "0"})
 }

@@ -169,7 +169,7 @@ func (m *machine) load(lib *Library, l *loading) (err error) {
 
 // loadFailure is failure for a library that is being loaded. After it the machine is dropped.
 func (m *machine) loadFailure(p any) error {
-	m.noteSpent(p)
+	m.noteStop(p)
 	var stopped Error
 	if m.stopped != nil && !errors.As(m.stopped, &stopped) {
 		return m.stopped
@@ -199,8 +199,7 @@ func (m *machine) executeFunction(f *Function, r *Run, out *resp.Writer) error {
 	m.begin(r)
 	fn, err := m.function(f)
 	if err != nil {
-		var failed Error
-		if errors.As(err, &failed) {
+		if failed, ok := ErrorOf(err); ok {
 			return Error("ERR " + string(failed))
 		}
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,9 +71,9 @@ type Run struct {
 	// any number.
 	Steps int
 
-	// Spent is how long the run had lasted, without what it has Waited, when its memory or its stack were used up or it
-	// was stopped; 0 if it has ended otherwise.
-	Spent time.Duration
+	// StoppedAfter is how long the run had lasted, without what it has Waited, when it was stopped, or had exhausted its
+	// memory or its stack; 0 if it has ended otherwise.
+	StoppedAfter time.Duration
 
 	waited  atomic.Int64 // see Waited
 	control control
@@ -110,7 +111,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// ErrorOf is the Error of a script that has failed, if that is what err is.
+// ErrorOf is the Error of a script that has failed, if that is what err is. Without an error it allocates nothing.
 func ErrorOf(err error) (failed Error, ok bool) {
 	if err == nil {
 		return "", false
@@ -202,7 +203,7 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 
 // failure is the error of a run that has raised c, or was stopped.
 func (m *machine) failure(c caught) error {
-	m.noteSpent(c.value)
+	m.noteStop(c.value)
 	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
@@ -222,30 +223,26 @@ func (m *machine) failure(c caught) error {
 	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
 }
 
-// noteSpent notes what the run has taken, if that is what has ended it, with an error or a stop.
-func (m *machine) noteSpent(value any) {
-	if m.stopped != nil || usesUp(value) {
-		m.run.Spent = m.lasted(time.Now())
+// noteStop notes how long the run has lasted, if a stop or an exhausted limit has ended it. value is what it has raised.
+func (m *machine) noteStop(value any) {
+	if m.stopped != nil || isExhaustion(value) {
+		m.run.StoppedAfter = m.lasted(time.Now())
 	}
 }
 
-// usesUp reports whether an error says that the stack or the memory is used up, in the words of the interpreter or of
-// this package.
-func usesUp(value any) bool {
-	text := fmt.Sprint(value)
+// exhaustions are how errors end, in the words of the interpreter and of this package, that say that the memory or the
+// stack is exhausted.
+var exhaustions = []string{"lua callstack overflow", "registry overflow", "C stack overflow", ErrMemory.Error()}
+
+// isExhaustion reports whether a raised value says that the memory or the stack is exhausted. A script can raise the same
+// text itself.
+func isExhaustion(value any) bool {
+	text, _ := value.(string) // a panic of the interpreter
 	if raised, ok := value.(*lua.ApiError); ok {
-		s, isString := raised.Object.(lua.LString)
-		if !isString {
-			return false
-		}
+		s, _ := raised.Object.(lua.LString)
 		text = string(s)
 	}
-	for _, end := range []string{"lua callstack overflow", "registry overflow", "C stack overflow", ErrMemory.Error()} {
-		if strings.HasSuffix(text, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(exhaustions, func(end string) bool { return strings.HasSuffix(text, end) })
 }
 
 // describe is the text of an error value, and where it says that it comes from.

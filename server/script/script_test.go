@@ -140,8 +140,8 @@ func TestHostileScripts(t *testing.T) {
 			if !strings.HasPrefix(got, "-") && tt.want != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("got %.200q, want %q", got, tt.want)
 			}
-			if takesAll := strings.Contains(got, "not enough memory") || strings.Contains(got, "stack overflow"); takesAll != (r.Spent > 0) {
-				t.Errorf("%.200q: spent %v", got, r.Spent)
+			if exhausts := strings.Contains(got, "not enough memory") || strings.Contains(got, "stack overflow"); exhausts != (r.StoppedAfter > 0) {
+				t.Errorf("%.200q: stopped after %v", got, r.StoppedAfter)
 			}
 		})
 	}
@@ -199,9 +199,10 @@ func TestStop(t *testing.T) {
 			r := <-long
 			r.Stop(script.ErrKilled)
 		}()
-		got := run(t, source, func(r *script.Run) { r.Host.Long = func(r *script.Run) { long <- r } })
-		if !strings.Contains(got, "Script killed by user") {
-			t.Errorf("%s: got %q", source, got)
+		var r *script.Run
+		got := run(t, source, func(run *script.Run) { r, run.Host.Long = run, func(r *script.Run) { long <- r } })
+		if !strings.Contains(got, "Script killed by user") || r.StoppedAfter == 0 {
+			t.Errorf("%s: got %q, stopped after %v", source, got, r.StoppedAfter)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)

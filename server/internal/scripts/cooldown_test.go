@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestCooldown: a client waits for 19 times what its scripts have taken, all together, a second at most.
+// TestCooldown: a client waits 19 times as long as its scripts have lasted together, a second at most.
 func TestCooldown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cooldown
