@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ func (c *cell) consume(ctx context.Context, port string, n int) (one sample, err
 		}
 		defer func() { _ = consumers[i].conn.Close() }()
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one thread, as redis-benchmark has, so that the server has a processor
 	began, errs := time.Now(), make([]error, c.clients)
 	var wg sync.WaitGroup
 	for i, from := range consumers {

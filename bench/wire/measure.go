@@ -146,6 +146,9 @@ func (c *cell) time(ctx context.Context, v *server, n int) (one sample, err erro
 			return one, err
 		}
 	}
+	if err := v.settle(ctx); err != nil {
+		return one, err
+	}
 	before, err := v.cpu()
 	if err != nil {
 		return one, err

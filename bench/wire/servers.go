@@ -151,3 +151,34 @@ func (v *server) cpu() (used time.Duration, err error) {
 	}
 	return used, nil
 }
+
+// Bounds of settle.
+const (
+	settleStep = 50 * time.Millisecond
+	settleIdle = settleStep / 25 // processor time of a step in which a server that is idle looks after its timers
+	settleMost = 5 * time.Second
+)
+
+// settle waits until the server has done what it does after the commands that prepare a run: hints and merges, or the
+// rewriting of a log by a child. A run would pay for far more of that than its own commands cause.
+func (v *server) settle(ctx context.Context) error {
+	children := fmt.Sprintf("/proc/%d/task/%[1]d/children", v.command.Process.Pid)
+	before, err := v.cpu()
+	for end := time.Now().Add(settleMost); err == nil && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settleStep):
+		}
+		var now time.Duration
+		if now, err = v.cpu(); err != nil {
+			return err
+		}
+		list, _ := os.ReadFile(children) // a kernel may be built without it
+		if now-before <= settleIdle && len(list) == 0 {
+			return nil
+		}
+		before = now
+	}
+	return err
+}
