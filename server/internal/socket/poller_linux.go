@@ -11,6 +11,7 @@ import (
 type Poller struct {
 	epoll, wakeup int // descriptors
 	events        []unix.EpollEvent
+	thread        thread // of who waits
 }
 
 // NewPoller makes a poller that takes so many events from the kernel at a time.
@@ -40,6 +41,9 @@ func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
 	if err != nil { // interrupted by a signal
 		return nil
 	}
+	if n > 0 {
+		p.thread.note(n)
+	}
 	return p.events[:n]
 }
 
@@ -68,8 +72,10 @@ func (p *Poller) Drain() {
 	_, _ = unix.Read(p.wakeup, drained[:])
 }
 
-// Close closes the poller. Nobody may call Wake any more: the number of its descriptor could be another file's by then.
+// Close closes the poller. The goroutine that has called Wait must call it. Nobody may call Wake any more: the number of
+// its descriptor could be another file's by then.
 func (p *Poller) Close() {
+	p.thread.leave()
 	_ = unix.Close(p.wakeup)
 	_ = unix.Close(p.epoll)
 }

@@ -1,0 +1,47 @@
+package socket
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestThread: a goroutine is kept on its thread while many connections are ready at a time, neither by a few nor by one
+// crowd, and is free again when they have become few.
+func TestThread(t *testing.T) {
+	var at thread
+	rounds := func(count, n int) {
+		for range count {
+			at.note(n)
+		}
+	}
+	for _, step := range []struct {
+		count, n int
+		kept     bool
+	}{{1000, 3, false}, {1000, 1, false}, {1, 50, false}, {1000, 1, false}, {200, 5, true}, {1000, 3, true}, {1, 1, true}, {200, 1, false}} {
+		if rounds(step.count, step.n); at.kept != step.kept {
+			t.Errorf("after %d times %d: kept %v", step.count, step.n, at.kept)
+		}
+	}
+	rounds(200, 16)
+	defer at.leave()
+	var busy atomic.Bool
+	busy.Store(true)
+	for range 4 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for busy.Load() {
+				runtime.Gosched()
+			}
+		}()
+	}
+	defer busy.Store(false)
+	began := time.Now()
+	for first := unix.Gettid(); time.Since(began) < 100*time.Millisecond; {
+		if runtime.Gosched(); unix.Gettid() != first {
+			t.Fatal("the goroutine is on another thread")
+		}
+	}
+}
