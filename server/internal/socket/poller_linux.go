@@ -72,10 +72,14 @@ func (p *Poller) Drain() {
 	_, _ = unix.Read(p.wakeup, drained[:])
 }
 
+// NoteOthers notes that another goroutine has had something for the one that calls Wait, and calls this. If that is so
+// often, it does better if it can move between threads.
+func (p *Poller) NoteOthers() { p.thread.leave(freeFor) }
+
 // Close closes the poller. The goroutine that has called Wait must call it. Nobody may call Wake any more: the number of
 // its descriptor could be another file's by then.
 func (p *Poller) Close() {
-	p.thread.leave()
+	p.thread.leave(0)
 	_ = unix.Close(p.wakeup)
 	_ = unix.Close(p.epoll)
 }

@@ -7,30 +7,40 @@ import "runtime"
 // finds no caches. With one or two clients the goroutine mostly sleeps, and is better off if it can move to the processor
 // of the client that wakes it. The zero value keeps none.
 type thread struct {
-	mean int // how many connections were ready, on average of some meanOver times; times meanOver
+	mean int // how many connections were ready, on average of some meanOver times
+	free int // how many times more to note nothing
 	kept bool
 }
 
 const (
-	meanOver  = 32
-	keepFrom  = 4 // connections
-	leaveFrom = 2
+	connection = 1024 // the unit of means
+	meanOver   = 32
+	keepFrom   = connection * 5 / 2 // two connections never reach that
+	leaveFrom  = connection * 5 / 4
+	crowd      = 16  // connections: more at a time do not count
+	freeFor    = 100 // times
 )
 
 // note notes that n connections were ready. Only the goroutine itself may call it.
 func (t *thread) note(n int) {
-	t.mean += n - t.mean/meanOver
+	if t.free > 0 {
+		t.free--
+		return
+	}
+	t.mean += (min(n, crowd)*connection - t.mean) / meanOver
 	switch {
-	case !t.kept && t.mean >= keepFrom*meanOver:
+	case !t.kept && t.mean >= keepFrom:
 		t.kept = true
 		runtime.LockOSThread()
-	case t.mean < leaveFrom*meanOver:
-		t.leave()
+	case t.kept && t.mean < leaveFrom:
+		t.leave(0)
 	}
 }
 
-// leave lets the goroutine move again. Before it ends it must do that, or the thread would end with it.
-func (t *thread) leave() {
+// leave lets the goroutine move again, at least until so many more times have been noted. Before it ends it must do that,
+// or the thread would end with it.
+func (t *thread) leave(free int) {
+	t.mean, t.free = 0, free
 	if t.kept {
 		t.kept = false
 		runtime.UnlockOSThread()

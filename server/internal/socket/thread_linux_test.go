@@ -21,13 +21,23 @@ func TestThread(t *testing.T) {
 	for _, step := range []struct {
 		count, n int
 		kept     bool
-	}{{1000, 3, false}, {1000, 1, false}, {1, 50, false}, {1000, 1, false}, {200, 5, true}, {1000, 3, true}, {1, 1, true}, {200, 1, false}} {
+	}{{1000, 2, false}, {1000, 1, false}, {1, 50, false}, {1000, 1, false}, {200, 4, true}, {1000, 2, true}, {1, 1, true}, {200, 1, false}} {
 		if rounds(step.count, step.n); at.kept != step.kept {
 			t.Errorf("after %d times %d: kept %v", step.count, step.n, at.kept)
 		}
 	}
 	rounds(200, 16)
-	defer at.leave()
+	if at.leave(freeFor); at.kept {
+		t.Error("kept after leave")
+	}
+	if rounds(freeFor, 16); at.kept {
+		t.Error("kept again too soon")
+	}
+	rounds(200, 16)
+	if !at.kept {
+		t.Error("not kept again")
+	}
+	defer at.leave(0)
 	var busy atomic.Bool
 	busy.Store(true)
 	for range 4 * runtime.GOMAXPROCS(0) {
