@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -20,12 +21,12 @@ import (
 func (c *cell) consume(ctx context.Context, port string, n int) (one sample, err error) {
 	consumers := make([]*consumer, c.clients)
 	for i := range consumers {
-		if consumers[i], err = newConsumer(ctx, port, fmt.Sprint("c", i), c.pipeline); err != nil {
+		if consumers[i], err = c.newConsumer(ctx, port, fmt.Sprint("c", i)); err != nil {
 			return one, err
 		}
 		defer func() { _ = consumers[i].conn.Close() }()
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one thread, as redis-benchmark has, so that the server has a processor
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one thread at a time, as redis-benchmark has, so that the server has a processor
 	began, errs := time.Now(), make([]error, c.clients)
 	var wg sync.WaitGroup
 	for i, from := range consumers {
@@ -57,13 +58,13 @@ type consumer struct {
 	latencies []time.Duration // of pipelines
 }
 
-func newConsumer(ctx context.Context, port, name string, pipeline int) (*consumer, error) {
+func (c *cell) newConsumer(ctx context.Context, port, name string) (*consumer, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+port)
 	if err != nil {
 		return nil, err
 	}
 	read := resp.AppendCommandStrings(nil, "XREADGROUP", "GROUP", "g", name, "COUNT", "1", "STREAMS", "mystream", ">")
-	return &consumer{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), read: read, pipeline: pipeline}, nil
+	return &consumer{conn: conn, in: bufio.NewReaderSize(conn, 64<<10+c.size), read: read, pipeline: c.pipeline}, nil
 }
 
 // consume reads and acknowledges n entries.
@@ -91,7 +92,7 @@ func (c *consumer) consume(n int) error {
 		}
 		for range many {
 			if line, err := c.in.ReadSlice('\n'); err != nil || string(line) != ":1\r\n" {
-				return fmt.Errorf("XACK: %q, %v", line, err)
+				return errors.Join(fmt.Errorf("XACK was answered %q", line), err)
 			}
 		}
 		c.latencies = append(c.latencies, time.Since(began))
@@ -105,7 +106,7 @@ func (c *consumer) entry() (id string, err error) {
 	for i := range lines {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil || i == 0 && string(line) != "*1\r\n" {
-			return "", fmt.Errorf("XREADGROUP: %q, %v", line, err)
+			return "", errors.Join(fmt.Errorf("XREADGROUP was answered %q", line), err)
 		}
 		if i == idAt {
 			id = strings.TrimSuffix(string(line), "\r\n")

@@ -6,7 +6,7 @@
 // ratios within the rounds, so that what slows the machine down for a while changes it little.
 // Redis syncs its append-only file once a second, as "stave serve" syncs its log; both rewrite or
 // merge as their defaults have it, and a child that Redis forks for that is not counted. A run begins
-// when the server has done what the commands before it have caused.
+// when all servers have been idle for a moment.
 //
 // XREADGROUP+XACK has a client of its own (consume.go), because redis-benchmark cannot acknowledge
 // what it has read. Its row counts pairs of the two.

@@ -114,7 +114,7 @@ func (c *cell) measure(ctx context.Context, servers []*server) error {
 	least := c.clients * c.pipeline * leastEach
 	n := max(least, 2000)
 	for range 2 { // the first guess is made from too few
-		guess, err := c.time(ctx, servers[0], n)
+		guess, err := c.time(ctx, servers, 0, n)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (c *cell) measure(ctx context.Context, servers []*server) error {
 		fmt.Fprint(c.progress, ".")
 		for i := range servers {
 			at := (round + i) % len(servers)
-			one, err := c.time(ctx, servers[at], n)
+			one, err := c.time(ctx, servers, at, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", servers[at].name, err)
 			}
@@ -136,7 +136,8 @@ func (c *cell) measure(ctx context.Context, servers []*server) error {
 }
 
 // time is one run against one server.
-func (c *cell) time(ctx context.Context, v *server, n int) (one sample, err error) {
+func (c *cell) time(ctx context.Context, servers []*server, at, n int) (one sample, err error) {
+	v := servers[at]
 	commands := [][]string{{"FLUSHALL"}}
 	if c.prepare != nil {
 		commands = append(commands, c.prepare(c.settings, n)...)
@@ -146,8 +147,13 @@ func (c *cell) time(ctx context.Context, v *server, n int) (one sample, err erro
 			return one, err
 		}
 	}
-	if err := v.settle(ctx); err != nil {
-		return one, err
+	for _, each := range servers { // they share the processors
+		switch settled, err := each.settle(ctx); {
+		case err != nil:
+			return one, err
+		case !settled:
+			fmt.Fprintf(c.progress, "(%s is busy)", each.name)
+		}
 	}
 	before, err := v.cpu()
 	if err != nil {

@@ -159,26 +159,27 @@ const (
 	settleMost = 5 * time.Second
 )
 
-// settle waits until the server has done what it does after the commands that prepare a run: hints and merges, or the
-// rewriting of a log by a child. A run would pay for far more of that than its own commands cause.
-func (v *server) settle(ctx context.Context) error {
+// settle waits until the server has been idle for a moment, and reports whether it was within settleMost. What it does on
+// its own after the commands before, such as hints and merges, or the rewriting of a log by a child, would be counted for
+// the next ones. What it begins later, on a timer, is not waited for.
+func (v *server) settle(ctx context.Context) (settled bool, err error) {
 	children := fmt.Sprintf("/proc/%d/task/%[1]d/children", v.command.Process.Pid)
 	before, err := v.cpu()
 	for end := time.Now().Add(settleMost); err == nil && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-time.After(settleStep):
 		}
 		var now time.Duration
 		if now, err = v.cpu(); err != nil {
-			return err
+			return false, err
 		}
-		list, _ := os.ReadFile(children) // a kernel may be built without it
-		if now-before <= settleIdle && len(list) == 0 {
-			return nil
+		list, _ := os.ReadFile(children)                        // a kernel may be built without it
+		if (now-before).Abs() <= settleIdle && len(list) == 0 { // less, if a thread has ended
+			return true, nil
 		}
 		before = now
 	}
-	return err
+	return false, err
 }

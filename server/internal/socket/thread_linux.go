@@ -2,12 +2,12 @@ package socket
 
 import "runtime"
 
-// thread keeps a goroutine on one thread of the system while many connections are ready at a time. Go preempts a goroutine
+// thread keeps a goroutine on one thread of the system while several connections are ready at a time. Go preempts a goroutine
 // that runs for 10 ms, and may go on with it on another thread and another processor, where it displaces the clients and
 // finds no caches. With one or two clients the goroutine mostly sleeps, and is better off if it can move to the processor
 // of the client that wakes it. The zero value keeps none.
 type thread struct {
-	mean int // how many connections were ready, on average of some meanOver times
+	mean int // how many connections epoll has reported, on average of some meanOver times
 	free int // how many times more to note nothing
 	kept bool
 }

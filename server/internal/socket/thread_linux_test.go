@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestThread: a goroutine is kept on its thread while many connections are ready at a time, neither by a few nor by one
+// TestThread: a goroutine is kept on its thread while several connections are ready at a time, neither by two nor by one
 // crowd, and is free again when they have become few.
 func TestThread(t *testing.T) {
 	var at thread
@@ -53,5 +53,40 @@ func TestThread(t *testing.T) {
 		if runtime.Gosched(); unix.Gettid() != first {
 			t.Fatal("the goroutine is on another thread")
 		}
+	}
+}
+
+// TestPollerKeepsItsThread: of a poller, the goroutine that waits is kept, until something is posted for it or it ends.
+func TestPollerKeepsItsThread(t *testing.T) {
+	p, err := NewPoller(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+		if err := p.Listen(fd, unix.EPOLLIN, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait := func(times int) {
+		for range times {
+			p.Wait(-1)
+		}
+	}
+	if wait(200); !p.thread.kept {
+		t.Error("not kept by four that are ready")
+	}
+	if p.NoteOthers(); p.thread.kept {
+		t.Error("kept though something was posted")
+	}
+	if wait(freeFor + 200); !p.thread.kept {
+		t.Error("not kept again")
+	}
+	if p.Close(); p.thread.kept {
+		t.Error("kept at the end")
 	}
 }
