@@ -247,7 +247,6 @@ func (l *eventLoop) takePosted() {
 		c.marks = 0
 	}
 	l.mu.Unlock()
-	l.poller.NoteOthers()
 	for _, c := range l.taken {
 		c.takeMarks()
 	}

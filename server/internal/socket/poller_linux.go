@@ -72,8 +72,8 @@ func (p *Poller) Drain() {
 	_, _ = unix.Read(p.wakeup, drained[:])
 }
 
-// NoteOthers notes that something was posted for the goroutine that calls Wait, and this. If that is so often, the
-// goroutine works with others, and does better if it can move between threads.
+// NoteOthers notes that the goroutine that calls Wait, and this, has waited for another one. If that is so often, it does
+// better if it can move between threads.
 func (p *Poller) NoteOthers() { p.thread.leave(freeFor) }
 
 // Close closes the poller. The goroutine that has called Wait must call it. Nobody may call Wake any more: the number of

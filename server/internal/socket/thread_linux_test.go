@@ -56,7 +56,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// TestPollerKeepsItsThread: of a poller, the goroutine that waits is kept, until something is posted for it or it ends.
+// TestPollerKeepsItsThread: of a poller, the goroutine that waits is kept, until it has waited for another one or ends.
 func TestPollerKeepsItsThread(t *testing.T) {
 	p, err := NewPoller(8)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestPollerKeepsItsThread(t *testing.T) {
 		t.Error("not kept by four that are ready")
 	}
 	if p.NoteOthers(); p.thread.kept {
-		t.Error("kept though something was posted")
+		t.Error("kept after it has waited for another")
 	}
 	if wait(freeFor + 200); !p.thread.kept {
 		t.Error("not kept again")
