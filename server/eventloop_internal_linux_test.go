@@ -68,6 +68,32 @@ func TestLateWakeup(t *testing.T) {
 	<-ended
 }
 
+// TestPostBeforeSleep: a loop that is about to sleep does not, if something was posted since it looked; who posted that
+// has seen it awake and does not wake it.
+func TestPostBeforeSleep(t *testing.T) {
+	l, err := newEventLoop(&transport{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.round++
+	l.takePosted()
+	l.post(&loopConn{loop: l, known: true}, markWoken)
+	awake := make(chan struct{})
+	go func() {
+		l.wait()
+		l.poller.Close()
+		close(awake)
+	}()
+	select {
+	case <-awake:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the loop sleeps though a post waits for it")
+	}
+	if l.takePosted(); len(l.ready) != 1 {
+		t.Errorf("%d connections are ready, want the one that was posted", len(l.ready))
+	}
+}
+
 // TestRoundTakesFewPosts: however many connections are woken at once, a round takes part of them, in the order in which
 // they were woken, so that others do not wait for all; and the loop does not sleep before it has taken the last.
 func TestRoundTakesFewPosts(t *testing.T) {
