@@ -18,27 +18,6 @@ const (
 // after each, also within EXEC and in one packet; a client whose scripts fail, or last as long, gets all the time.
 func TestCooldown(t *testing.T) { eachTransport(t, cooldown) }
 
-// resetStats resets what timeOf returns.
-func (c *testClient) resetStats() {
-	c.t.Helper()
-	c.send("CONFIG RESETSTAT\r\n")
-	c.expect("+OK\r\n")
-}
-
-// timeOf is how long so many calls of a command have taken in the server.
-func (c *testClient) timeOf(command string, calls int) time.Duration {
-	c.t.Helper()
-	c.send("INFO commandstats\r\nECHO next\r\n")
-	stats := c.upTo("$4\r\nnext\r\n")
-	_, usec, _ := strings.Cut(stats, "cmdstat_"+command+":calls="+strconv.Itoa(calls)+",usec=")
-	usec, _, _ = strings.Cut(usec, ",")
-	us, err := strconv.Atoi(usec)
-	if err != nil {
-		c.t.Fatalf("%s: %q: %v", command, stats, err)
-	}
-	return time.Duration(us) * time.Microsecond
-}
-
 func cooldown(t *testing.T, transport server.Transport) {
 	_, address := serve(t, &server.Options{Transport: transport})
 	c := dial(t, address)
@@ -72,6 +51,27 @@ func cooldown(t *testing.T, transport server.Transport) {
 			t.Errorf("%s: %v for scripts that took %v", end, all, scripts)
 		}
 	}
+}
+
+// resetStats resets what timeOf returns.
+func (c *testClient) resetStats() {
+	c.t.Helper()
+	c.send("CONFIG RESETSTAT\r\n")
+	c.expect("+OK\r\n")
+}
+
+// timeOf is how long so many calls of a command have taken in the server.
+func (c *testClient) timeOf(command string, calls int) time.Duration {
+	c.t.Helper()
+	c.send("INFO commandstats\r\nECHO next\r\n")
+	stats := c.upTo("$4\r\nnext\r\n")
+	_, usec, _ := strings.Cut(stats, "cmdstat_"+command+":calls="+strconv.Itoa(calls)+",usec=")
+	usec, _, _ = strings.Cut(usec, ",")
+	us, err := strconv.Atoi(usec)
+	if err != nil {
+		c.t.Fatalf("%s: %q: %v", command, stats, err)
+	}
+	return time.Duration(us) * time.Microsecond
 }
 
 // TestCooldownOfOnePacket: the next command also waits if it came in one packet with a script that the server knows and

@@ -18,7 +18,8 @@ type workload struct {
 	test    string                             // of redis-benchmark -t; if there is none, args
 	args    []string                           // the command
 	prepare func(s settings, n int) [][]string // commands; n is how many requests will follow
-	// client takes the place of redis-benchmark.
+
+	// client takes the place of redis-benchmark where that cannot do the job.
 	client func(c *cell, ctx context.Context, port string, n int) (sample, error)
 }
 
@@ -41,7 +42,7 @@ var workloads = []workload{
 	{name: "XREAD_10", args: []string{"XREAD", "COUNT", "10", "STREAMS", "mystream", "1-__rand_int__"}, prepare: stream},
 	{name: "XREADGROUP", args: []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "mystream", ">"}, prepare: unread},
 	{name: "XACK", args: []string{"XACK", "mystream", "g", "1-__rand_int__"}, prepare: func(s settings, _ int) [][]string {
-		commands := append(stream(s, 0), []string{"XGROUP", "CREATE", "mystream", "g", "0"})
+		commands := unread(s, 0)
 		for range (s.keys + 999) / 1000 {
 			commands = append(commands, []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1000", "STREAMS", "mystream", ">"})
 		}

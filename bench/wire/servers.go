@@ -175,8 +175,10 @@ func (v *server) settle(ctx context.Context) (settled bool, err error) {
 		if now, err = v.cpu(); err != nil {
 			return false, err
 		}
-		list, _ := os.ReadFile(children)                        // a kernel may be built without it
-		if (now-before).Abs() <= settleIdle && len(list) == 0 { // less, if a thread has ended
+		list, _ := os.ReadFile(children) // a kernel may be built without it
+
+		// A thread that has ended takes its time with it.
+		if (now-before).Abs() <= settleIdle && len(list) == 0 {
 			return true, nil
 		}
 		before = now

@@ -5,9 +5,8 @@
 //
 // The cache has Redis 7.4's bounds and lives in memory only. Of libraries the store has the sources (db/library.go); a
 // [Set] is made of them, and made again when the store's have changed, whoever has changed them. So there is no moment
-// at which the two could differ for good:
-// FUNCTION LOAD only writes to the store.
+// at which the two could differ for good: FUNCTION LOAD only writes to the store.
 //
-// All but Cooldown may be used by several goroutines. The mutex of the cache is not held while a script is compiled; that of
-// Libraries is held while a set is made. A Set does not change once others see it; a clone belongs to its maker.
+// All but Cooldown may be used by several goroutines. The mutex of the cache is not held while a script is compiled;
+// that of Libraries is held while a set is made. A Set does not change once others see it; a clone belongs to its maker.
 package scripts

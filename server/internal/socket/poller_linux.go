@@ -72,9 +72,9 @@ func (p *Poller) Drain() {
 	_, _ = unix.Read(p.wakeup, drained[:])
 }
 
-// NoteOthers notes that the goroutine that calls Wait, and this, has waited for another one. If that is so often, it does
-// better if it can move between threads.
-func (p *Poller) NoteOthers() { p.thread.leave(freeFor) }
+// NoteHandover notes that another goroutine has given back what the one that calls Wait, and this, had handed over to it.
+// A goroutine that does so often is better off if it can move between threads.
+func (p *Poller) NoteHandover() { p.thread.leave(freeFor) }
 
 // Close closes the poller. The goroutine that has called Wait must call it. Nobody may call Wake any more: the number of
 // its descriptor could be another file's by then.

@@ -2,13 +2,13 @@ package socket
 
 import "runtime"
 
-// thread keeps a goroutine on one thread of the system while several connections are ready at a time. Go preempts a goroutine
-// that runs for 10 ms, and may go on with it on another thread and another processor, where it displaces the clients and
-// finds no caches. With one or two clients the goroutine mostly sleeps, and is better off if it can move to the processor
-// of the client that wakes it. The zero value keeps none.
+// thread keeps a goroutine on one thread of the system while several connections are ready at a time. Go preempts a
+// goroutine that runs for 10 ms, and may go on with it on another thread and another processor, where it displaces the
+// clients and its data is in no cache. With one or two clients the goroutine mostly sleeps, and is better off if it can
+// move to the processor of the client that wakes it. The zero value keeps none.
 type thread struct {
 	mean int // how many connections epoll has reported, on average of some meanOver times
-	free int // how many times more to note nothing
+	free int // so many times more it is not kept, and nothing is noted
 	kept bool
 }
 
@@ -17,7 +17,7 @@ const (
 	meanOver   = 32
 	keepFrom   = connection * 5 / 2 // two connections never reach that
 	leaveFrom  = connection * 5 / 4
-	crowd      = 16  // connections: more at a time do not count
+	crowd      = 16  // of more connections at a time only so many count
 	freeFor    = 100 // times
 )
 

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestThread: a goroutine is kept on its thread while several connections are ready at a time, neither by two nor by one
-// crowd, and is free again when they have become few.
+// TestThread: that a goroutine is kept on its thread while several connections are ready at a time, not while two are, nor
+// after one crowd, and that it is free again when few are ready.
 func TestThread(t *testing.T) {
 	var at thread
 	rounds := func(count, n int) {
@@ -56,7 +56,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// TestPollerKeepsItsThread: of a poller, the goroutine that waits is kept, until it has waited for another one or ends.
+// TestPollerKeepsItsThread: that the goroutine that waits is kept, until something comes back from another one, or it ends.
 func TestPollerKeepsItsThread(t *testing.T) {
 	p, err := NewPoller(8)
 	if err != nil {
@@ -80,8 +80,8 @@ func TestPollerKeepsItsThread(t *testing.T) {
 	if wait(200); !p.thread.kept {
 		t.Error("not kept by four that are ready")
 	}
-	if p.NoteOthers(); p.thread.kept {
-		t.Error("kept after it has waited for another")
+	if p.NoteHandover(); p.thread.kept {
+		t.Error("kept after a handover")
 	}
 	if wait(freeFor + 200); !p.thread.kept {
 		t.Error("not kept again")
