@@ -38,7 +38,7 @@ type orderedPages struct {
 	arena   *arena
 	hash    *hasher
 	layout  layout
-	pending bool // the order of what groups of streams have, most of which is pending entries
+	pending bool // an order of what groups of streams have, most of which is pending entries: these come and go
 	n       int  // entries
 	size    int  // bytes of entries
 	lowKeys []uint64
@@ -71,11 +71,11 @@ func (o *orderedPages) entries(page uint32) packed { return o.entriesIn(o.arena.
 
 // entriesIn returns the entries of a page's block.
 func (o *orderedPages) entriesIn(b []byte) packed {
-	sizes := binary.LittleEndian.Uint32(b[8:])
+	used, n, even := pageSize(b)
 	return packed{
-		data:   b[pageHeaderBytes : pageHeaderBytes+sizes&usedMask],
-		n:      int(binary.LittleEndian.Uint16(b[12:])),
-		even:   int(sizes >> usedBits),
+		data:   b[pageHeaderBytes : pageHeaderBytes+used],
+		n:      n,
+		even:   even,
 		layout: o.layout,
 		tags:   tagRange{binary.LittleEndian.Uint64(b), b[14]},
 		hash:   o.hash,
@@ -96,6 +96,12 @@ func (o *orderedPages) setPageHeader(b []byte, r tagRange, used, n int) {
 	b[14], b[15] = r.shift, 0
 	entries := packed{data: b[pageHeaderBytes : pageHeaderBytes+used], n: n, layout: o.layout}
 	setPageSize(b, used, n, entries.evenSize())
+}
+
+// pageSize is what setPageSize has written.
+func pageSize(b []byte) (used, n, even int) {
+	sizes := binary.LittleEndian.Uint32(b[8:])
+	return int(sizes & usedMask), int(binary.LittleEndian.Uint16(b[12:])), int(sizes >> usedBits)
 }
 
 func setPageSize(b []byte, used, n, even int) {
@@ -141,8 +147,8 @@ func (o *orderedPages) firstAbove(r *ref, short uint64, name string) bool {
 }
 
 // seek returns the position of the first entry that is not below (key, name), and whether
-// it is that very entry.
-func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
+// it is that very entry. It sets page to the entries of the page where that is.
+func (o *orderedPages) seek(key uint64, name string, page *packed) (at position, found bool) {
 	if len(o.groups) == 0 {
 		return position{}, false
 	}
@@ -168,8 +174,8 @@ func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
 		}
 	}
 	at.page = lo - 1
-	entries := o.entries(refs[at.page].page)
-	at.off, at.i, found = entries.seek(key, name)
+	*page = o.entries(refs[at.page].page)
+	at.off, at.i, found = page.seek(key, name)
 	return at, found
 }
 

@@ -8,23 +8,26 @@ import (
 // insert inserts an entry at the position that seek returned for it.
 func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, score uint64) {
 	size := o.layout.entrySize(len(name))
-	at = o.makeRoom(at, key, size)
-	r := o.groups[at.group].refs[at.page]
-	old := o.entries(r.page)
-	used := len(old.data)
-	b := o.arena.resize(r.page, pageHeaderBytes+used+size)
+	at, b := o.makeRoom(at, key, size)
+	page := o.groups[at.group].refs[at.page].page
+	used, n, even := pageSize(b)
+	if room := pageHeaderBytes + used + size; room > len(b) {
+		if o.pending {
+			room += min(4*size, pageLimit/8)
+		}
+		b = o.arena.resize(page, room)
+	}
 	openGap(b[pageHeaderBytes:], at.off, used, size)
-	even := old.even
-	if old.n == 0 && size <= maxEven {
+	if n == 0 && size <= maxEven {
 		even = size
 	} else if even != size {
 		even = 0
 	}
-	setPageSize(b, used+size, old.n+1, even)
+	setPageSize(b, used+size, n+1, even)
 	entries := o.entriesIn(b)
 	entries.write(at.off, key, name, loc, score)
-	if o.layout != ranked && !old.tags.holds(key) && stray(b, old.n) {
-		o.refit(r.page)
+	if o.layout != ranked && !entries.tags.holds(key) && stray(b, n) {
+		o.refit(page)
 	}
 	if at.off == 0 {
 		o.setFirst(at.group, at.page, key, name)
@@ -33,22 +36,23 @@ func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, sco
 	o.size += size
 }
 
-// makeRoom makes room for an entry of that size in a page and returns the entry's position.
+// makeRoom makes room for an entry of that size in a page and returns the entry's position and the page's block.
 // A score at either end of the order begins a new page instead of splitting a full one, so
 // that scores that only rise or fall fill their pages. So does an entry of more than
 // half a page, which would cause split after split.
-func (o *orderedPages) makeRoom(at position, key uint64, size int) position {
+func (o *orderedPages) makeRoom(at position, key uint64, size int) (position, []byte) {
 	if len(o.groups) == 0 {
 		return o.newPage(0, 0, key, allHashes)
 	}
 	for {
 		g := &o.groups[at.group]
-		entries := o.entries(g.refs[at.page].page)
-		used := len(entries.data)
+		b := o.arena.block(g.refs[at.page].page)
+		used, _, _ := pageSize(b)
 		most := limitOf(g.refs[at.page].page)
 		if used+size <= most {
-			return at
+			return at, b
 		}
+		entries := o.entriesIn(b)
 		alone := size > most/2 || entries.n == 1
 		first := o.layout == ranked && at.group == 0 && at.page == 0
 		last := o.layout == ranked && at.group == len(o.groups)-1 && at.page == len(g.refs)-1
@@ -75,11 +79,12 @@ func limitOf(page uint32) int {
 
 // newPage inserts an empty page before the page-th of a group. The caller adds an entry with
 // that key.
-func (o *orderedPages) newPage(group, page int, key uint64, tags tagRange) position {
+func (o *orderedPages) newPage(group, page int, key uint64, tags tagRange) (position, []byte) {
 	r := ref{key: key, page: o.arena.newHandle()}
-	o.setPageHeader(o.arena.alloc(r.page, pageHeaderBytes), tags, 0, 0)
+	b := o.arena.alloc(r.page, pageHeaderBytes)
+	o.setPageHeader(b, tags, 0, 0)
 	group, page = o.insertRef(group, page, r)
-	return position{group: group, page: page}
+	return position{group: group, page: page}, b
 }
 
 // split moves the entries of a page from the cut on to a new page. It returns the position
@@ -140,7 +145,13 @@ func (o *orderedPages) remove(at position) {
 	closeGap(b[pageHeaderBytes:], at.off, used, size)
 	used -= size
 	setPageSize(b, used, entries.n-1, entries.even)
-	o.arena.resize(page, pageHeaderBytes+used)
+	most := len(b) / 8 // with less to spare resize leaves it
+	if o.pending {
+		most = len(b) / 2
+	}
+	if len(b)-pageHeaderBytes-used >= most {
+		o.arena.resize(page, pageHeaderBytes+used)
+	}
 	if at.off == 0 {
 		entries = o.entries(page)
 		o.setFirst(at.group, at.page, entries.key(entries.entryAt(0)), entries.first())

@@ -128,7 +128,7 @@ func (cs *collectionSet) newBig(t Type, key string) *big {
 		g.scores = &orderedPages{arena: &g.arena, hash: cs.hash, layout: ranked, pending: t == StreamGroups}
 		fallthrough
 	default:
-		g.members = orderedPages{arena: &g.arena, hash: cs.hash, layout: layoutOf(t)}
+		g.members = orderedPages{arena: &g.arena, hash: cs.hash, layout: layoutOf(t), pending: t == StreamGroups}
 		g.order = insertionOrder{kept: t.hasOrder(), integers: t == Set}
 	}
 	return g
@@ -196,7 +196,8 @@ func (cs *collectionSet) promote(id uint32) *big {
 				score = cur.entries.score(e)
 			}
 			hash := cur.entries.key(e)
-			at, _ := g.members.seek(hash, name)
+			var page packed
+			at, _ := g.members.seek(hash, name, &page)
 			if g.order.kept && !g.order.integers {
 				g.insertOrder(len(g.order.upper), hash, name)
 			}
@@ -261,7 +262,8 @@ func (cs *collectionSet) demote(id uint32, g *big) {
 func (g *big) insert(at position, hash uint64, name string, loc Loc, score uint64) {
 	g.members.insert(at, hash, name, loc, score)
 	if g.scores != nil {
-		at, _ = g.scores.seek(score, name)
+		var page packed
+		at, _ = g.scores.seek(score, name, &page)
 		g.scores.insert(at, score, name, 0, 0)
 	}
 }

@@ -257,7 +257,8 @@ func (p *pendingBig) appendMembers(b []byte, c Collection, limit int, byHash boo
 	if p.begun {
 		hash = c.HashOf(p.elem)
 	}
-	at, found := g.members.seek(hash, p.elem)
+	var page packed
+	at, found := g.members.seek(hash, p.elem, &page)
 	cur := g.members.cursor(at)
 	if p.begun && found {
 		cur.next()
