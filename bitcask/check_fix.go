@@ -84,7 +84,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 	}
 	for _, g := range groups {
 		if err == nil {
-			_, err = t.DeleteGroups(ns, g.key, g.elem)
+			_, err = t.DeleteGroups(ns, g.key, keydir.Collection{}, g.elem)
 			mended++
 		}
 	}

@@ -32,8 +32,8 @@ var refusable = []struct {
 	{method: "DeleteEntry", call: func(t *Tx) error {
 		return second(t.DeleteEntry(0, "stream", collectionOf(t, "stream"), keydir.StreamID{Ms: 1}))
 	}},
-	{method: "DeleteGroups", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.GroupElem("group"))) }},
-	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.GroupRange(1))) }},
+	{method: "DeleteGroups", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupElem("group"))) }},
+	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1))) }},
 	{method: "DeleteIndex", call: func(t *Tx) error { return second(t.DeleteIndex(0, "list", collectionOf(t, "list"), 1)) }},
 	{method: "Drop", call: func(t *Tx) error { return second(t.Drop(0, "string")) }},
 	{method: "Drop", what: "of a hash", call: func(t *Tx) error { return second(t.Drop(0, "hash")) }},
@@ -44,9 +44,9 @@ var refusable = []struct {
 		return t.PutEntry(0, "stream", collectionOf(t, "stream"), keydir.StreamID{Ms: 9}, nil)
 	}},
 	{method: "PutGroups", call: func(t *Tx) error {
-		return t.PutGroups(0, "stream", keydir.PendingElem(1, keydir.StreamID{Ms: 9}), []byte("1 0 1"))
+		return putGroups(t, "stream", keydir.PendingElem(1, keydir.StreamID{Ms: 9}), "1 0 1")
 	}},
-	{method: "PutGroups", what: "of a stream without groups", call: func(t *Tx) error { return t.PutGroups(0, "plain stream", keydir.GroupElem("group"), []byte("1")) }},
+	{method: "PutGroups", what: "of a stream without groups", call: func(t *Tx) error { return putGroups(t, "plain stream", keydir.GroupElem("group"), "1") }},
 	{method: "PutIndex", call: func(t *Tx) error { return t.PutIndex(0, "list", collectionOf(t, "list"), 1, []byte("other")) }},
 	{method: "PutLibrary", call: func(t *Tx) error { return t.PutLibrary("library", make([]byte, 3*partSize/2)) }},
 	{method: "PutScored", call: func(t *Tx) error { return t.PutScored(0, "zset", collectionOf(t, "zset"), "a", 7) }},
@@ -179,7 +179,7 @@ func fillForRefusals(t *Tx) error {
 				err = t.PutIndex(0, key, coll, int64(i)+1, []byte("value"))
 			case keydir.Stream:
 				if err = t.PutEntry(0, key, coll, id, []byte("value")); err == nil && key == "stream" {
-					err = t.PutGroups(0, key, keydir.PendingElem(1, id), []byte("1 0 1"))
+					err = putGroups(t, key, keydir.PendingElem(1, id), "1 0 1")
 				}
 			default:
 				err = t.PutElem(0, key, coll, elem, nil)
@@ -190,7 +190,12 @@ func fillForRefusals(t *Tx) error {
 		}
 	}
 	return errors.Join(t.SetFieldDeadline(0, "hash", "a", 5), t.SetFieldDeadline(0, "hash", "b", 6),
-		t.PutGroups(0, "stream", keydir.GroupElem("group"), []byte("1")), t.PutGroups(0, "stream", keydir.ConsumerElem(1, "consumer"), []byte("1")))
+		putGroups(t, "stream", keydir.GroupElem("group"), "1"), putGroups(t, "stream", keydir.ConsumerElem(1, "consumer"), "1"))
+}
+
+func putGroups(t *Tx, key, elem, value string) error {
+	_, err := t.PutGroups(0, key, keydir.Collection{}, elem, []byte(value), 0)
+	return err
 }
 
 // changeCounts changes the counts and bounds of collections.

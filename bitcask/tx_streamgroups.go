@@ -18,45 +18,54 @@ func (t *Tx) StreamGroups(ns int, key string) (keydir.Collection, error) {
 }
 
 // PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as
-// keydir/streamgroups.go has them.
-func (t *Tx) PutGroups(ns int, key, elem string, value []byte) error {
-	sp, h, err := t.spaceFor(ns, key)
-	if err != nil {
-		return err
-	}
-	score, ok := keydir.GroupsScore([]byte(elem), value)
-	if !ok {
-		return fmt.Errorf("BUG: %s: %q, %q", format.BadGroups, elem, value)
-	}
-	if len(elem) > MaxElement {
-		return fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
-	}
-	coll, ok := sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
-	if ok && coll.Full() || !ok && sp.Dir.Full(h) {
-		return fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
-	}
-	if ok && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
-		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
-			return nil
-		}
-	}
-	loc, err := t.add(KindElement, keydir.StreamGroups, sp, h, key, elem, value)
-	if err != nil {
-		return err
-	}
-	t.putAlongside(coll, keydir.StreamGroups, sp, h, key, elem, score, loc)
-	return nil
-}
-
-// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It
-// returns how many there were.
-func (t *Tx) DeleteGroups(ns int, key, elem string) (n int, err error) {
+// keydir/streamgroups.go has them, coll is what StreamGroups returns; if it is not valid, PutGroups looks. It returns
+// where the record is. A caller that knows it from before, and gives a value with the same first part, passes it as at:
+// while the record waits for the commit, and the new value is as long, that is written to it without a search.
+func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
 		return 0, err
 	}
-	coll, ok := sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
+	if t.recordIs(at, sp, h, keydir.StreamGroups, elem) && t.rewrite(at, value) {
+		return at, nil
+	}
+	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
+		return 0, fmt.Errorf("BUG: %s: %q, %q", format.BadGroups, elem, value)
+	}
+	if len(elem) > MaxElement {
+		return 0, fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
+	}
+	if !coll.Valid() {
+		coll, _ = sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
+	}
+	if coll.Valid() && coll.Full() || !coll.Valid() && sp.Dir.Full(h) {
+		return 0, fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
+	}
+	if coll.Valid() && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
+		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
+			return at, nil
+		}
+	}
+	loc, err := t.add(KindElement, keydir.StreamGroups, sp, h, key, elem, value)
+	if err != nil {
+		return 0, err
+	}
+	t.putAlongside(coll, keydir.StreamGroups, sp, h, key, elem, score, loc)
+	return loc, nil
+}
+
+// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It
+// returns how many there were. coll is as PutGroups has it.
+func (t *Tx) DeleteGroups(ns int, key string, coll keydir.Collection, elem string) (n int, err error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return 0, err
+	}
+	if !coll.Valid() {
+		coll, _ = sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
+	}
+	if !coll.Valid() {
 		return 0, nil
 	}
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))

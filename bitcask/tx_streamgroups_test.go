@@ -3,6 +3,7 @@ package bitcask_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stavedb/stave/bitcask"
@@ -53,7 +54,10 @@ func TestStreamGroups(t *testing.T) {
 				_, err = tx.Commit()
 				must(t, err)
 			}
-			put := func(tx *bitcask.Tx, elem, value string) error { return tx.PutGroups(0, "s", elem, []byte(value)) }
+			put := func(tx *bitcask.Tx, elem, value string) error {
+				_, err := tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value), 0)
+				return err
+			}
 			update(func(tx *bitcask.Tx) error {
 				coll, err := tx.Collection(0, "s", keydir.Stream)
 				must(t, err)
@@ -74,7 +78,7 @@ func TestStreamGroups(t *testing.T) {
 			}
 			tx, err := s.Begin(true, "s")
 			must(t, err)
-			n, err := tx.DeleteGroups(0, "s", keydir.GroupRange(1))
+			n, err := tx.DeleteGroups(0, "s", keydir.Collection{}, keydir.GroupRange(1))
 			must(t, err)
 			tx.End() // rolled back
 			if all := groupsOf(t, s, "s"); n != 103 || len(all) != 309 {
@@ -82,13 +86,34 @@ func TestStreamGroups(t *testing.T) {
 			}
 			update(func(tx *bitcask.Tx) error {
 				for elem, want := range map[string]int{keydir.GroupRange(1): 103, keydir.ConsumerRange(0, 1): 51, keydir.PendingElem(2, keydir.StreamID{Ms: 7}): 1} {
-					if n, err := tx.DeleteGroups(0, "s", elem); err != nil || n != want {
+					if n, err := tx.DeleteGroups(0, "s", keydir.Collection{}, elem); err != nil || n != want {
 						t.Errorf("%q: %d removed, %v", elem, n, err)
 					}
 				}
 				return nil
 			})
+			update(func(tx *bitcask.Tx) error {
+				put := func(elem, value string, at keydir.Loc) keydir.Loc {
+					loc, err := tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value), at)
+					must(t, err)
+					return loc
+				}
+				two, three := keydir.GroupElem("group2"), keydir.ConsumerElem(2, "consumer0")
+				first := put(two, "2 0-0 1", 0)
+				for i, again := range []keydir.Loc{put(two, "2 0-0 2", first), put(two, "2 0-0 3", 0)} {
+					if again != first {
+						t.Errorf("%d: another record of the same group", i)
+					}
+				}
+				if put(three, "0 55 55", first) == first || put(two, "2 0-0 10", first) == first {
+					t.Error("the record of a group has been overwritten with what is not its own, or longer")
+				}
+				return nil
+			})
 			want := groupsOf(t, s, "s")
+			if all := fmt.Sprint(want); !strings.Contains(all, `group2"=2 0-0 10`) || !strings.Contains(all, `consumer0"=0 55 55`) {
+				t.Error(all)
+			}
 			for range 2 {
 				must(t, s.Close())
 				s = open()

@@ -225,8 +225,8 @@ func (o trackingTxn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) err
 }
 
 // DeleteGroups lets who waits for a group that is gone know that.
-func (o trackingTxn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
-	n, err := o.txn.DeleteGroups(f, elem)
+func (o trackingTxn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
+	n, err := o.txn.DeleteGroups(f, all, elem)
 	if err == nil && keydir.IsGroupsRange(elem) {
 		o.offerMissing(f.Key())
 	}

@@ -21,10 +21,10 @@ type groupCall func(k keys) string
 // randomGroupCall draws a call that reads, or changes, what a transaction may know of a group.
 func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
 	key, name, consumer := []string{"s", "t"}[rng.IntN(8)/7], []string{"g", "h"}[rng.IntN(6)/5], []string{"a", "b"}[rng.IntN(4)/3]
-	n, id := 1+rng.IntN(3), db.StreamID{Ms: uint64(rng.Int64N(int64(*last + 2)))}
+	n, id := 1+rng.IntN(3)*rng.IntN(4), db.StreamID{Ms: uint64(rng.Int64N(int64(*last + 2)))}
 	said := func(v any, err error) string { return fmt.Sprint(v, err) }
 	on := func(k keys) db.StreamGroup { return k.Stream(key).Group(name) }
-	switch rng.IntN(64) {
+	switch rng.IntN(72) {
 	case 0, 29, 30, 31:
 		return func(k keys) string { return said(nil, on(k).Set(db.StreamGroupStart{ID: id})) }
 	case 1:
@@ -81,10 +81,36 @@ func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
 		}
 	case 16, 17, 18, 32, 33, 34, 35:
 		return func(k keys) string { return said(on(k).Ack(id, db.StreamID{Ms: id.Ms + 1})) }
+	case 42, 43: // as many as take several pages of the index
+		first := *last + 1
+		*last += 150
+		return func(k keys) (text string) {
+			for ms := first; ms < first+150; ms++ {
+				text = said(k.Stream(key).AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: ms}}, db.Field{Name: "f", Value: []byte("v")}))
+			}
+			return text
+		}
+	case 44, 45, 46, 47: // ends early
+		stop := 1 + rng.IntN(n)
+		return func(k keys) string {
+			var ids []db.StreamID
+			how := structures.StreamGroupRead{Consumer: consumer, Count: 2 * n}
+			return said(&ids, on(k).VisitRead(how, func(id db.StreamID, _ [][]byte) bool { ids = append(ids, id); return len(ids) < stop }))
+		}
 	case 19:
 		return func(k keys) string { return said(on(k).Info()) }
 	}
 	return func(k keys) string { return said(on(k).Read(consumer, n)) }
+}
+
+// recovered makes a panic of an update an error.
+func recovered(update func(func(*db.Tx) error) error, fn func(*db.Tx) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return update(fn)
 }
 
 // inSpace is a store or a transaction on another namespace.
@@ -118,7 +144,7 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 			return ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{}, seam.Options{FS: fs, YieldEvery: 1})))
 		}
 		a, b := open(together), open(alone)
-		for round := range 150 {
+		for round := range 500 {
 			time.Sleep(time.Duration(rng.IntN(8)) * time.Second)
 			var kept []groupCall
 			var got []string
@@ -126,7 +152,7 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 			if !whole {
 				update = func(fn func(*db.Tx) error) error { return a.UpdateKeys([]string{"s", "t"}, fn) }
 			}
-			must(t, update(func(tx *db.Tx) error {
+			must(t, recovered(update, func(tx *db.Tx) error {
 				type mark struct {
 					at   db.Savepoint
 					kept int

@@ -129,7 +129,7 @@ func (f *firstTx) recycle() {
 		u.deadlines = nil
 	}
 	if u.group != nil {
-		*u.group = structures.KnownGroup{}
+		u.group.Forget()
 	}
 	u.store, u.base, u.err = nil, nil, nil
 	pool.Put(f)

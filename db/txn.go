@@ -224,15 +224,15 @@ func (t *txn) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
 	return t.base.StreamGroups(t.ns, t.base.KeyOf(f))
 }
 
-func (t *txn) PutGroups(f keydir.Collection, elem string, value []byte) error {
+func (t *txn) PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
 	if err := t.Step(1); err != nil {
-		return err
+		return 0, err
 	}
-	return t.base.PutGroups(t.ns, t.base.KeyOf(f), elem, value)
+	return t.base.PutGroups(t.ns, t.base.KeyOf(f), all, elem, value, at)
 }
 
-func (t *txn) DeleteGroups(f keydir.Collection, elem string) (int, error) {
-	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), elem)
+func (t *txn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
+	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), all, elem)
 }
 
 func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
@@ -240,7 +240,8 @@ func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
 		t.group = new(structures.KnownGroup)
 	}
 	if t.group != nil && t.groupNS != t.ns {
-		*t.group, t.groupNS = structures.KnownGroup{}, t.ns
+		t.group.Forget()
+		t.groupNS = t.ns
 	}
 	return t.group, t.base.Changes()
 }

@@ -128,7 +128,9 @@ func parseGroup(elem []byte) (uint32, bool) {
 	if len(elem) < groupPrefix {
 		return 0, false
 	}
-	n, ok := ordered.ParseHex(append([]byte("00000000"), elem[2:groupPrefix]...))
+	digits := [ordered.HexLen]byte{'0', '0', '0', '0', '0', '0', '0', '0'}
+	copy(digits[ordered.HexLen/2:], elem[2:groupPrefix])
+	n, ok := ordered.ParseHex(digits[:])
 	return uint32(n), ok && n <= MaxGroup
 }
 

@@ -209,6 +209,8 @@ type StreamRange struct {
 	From, To StreamID
 	Reverse  bool // from To down to From
 	Count    int  // at most so many; 0: all
+
+	place *keydir.EntryPlace // not nil: may be that of the entry before From, and becomes that of the last one
 }
 
 // Visit calls visit for each entry of a range with its fields and values in turns, until it returns false. The
@@ -323,7 +325,7 @@ func (s Stream) remake() (keydir.Collection, error) {
 		return f, err
 	}
 	for _, r := range groups {
-		if err := quiet.PutGroups(f, r.elem, r.value); err != nil {
+		if _, err := quiet.PutGroups(f, keydir.Collection{}, r.elem, r.value, 0); err != nil {
 			return f, err
 		}
 	}

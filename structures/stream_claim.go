@@ -33,7 +33,7 @@ func (g StreamGroup) Claim(c StreamClaim, ids []StreamID, visit func(id StreamID
 		if err != nil {
 			return err
 		}
-		if _, there := o.stream.Entry(id); !there {
+		if _, there := o.coll.Entry(id); !there {
 			if _, err := o.removePending(id); err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ type claimer struct {
 }
 
 func (o *streamGroup) claimer(c StreamClaim) (*claimer, error) {
-	m := &claimer{o: o, how: c, delivered: o.Now, reader: entryReader{s: o.StreamGroup.stream(), f: o.stream}}
+	m := &claimer{o: o, how: c, delivered: o.Now, reader: entryReader{s: o.StreamGroup.stream(), f: o.coll}}
 	if at := c.Delivered; at != nil && *at >= 0 && *at < o.Now {
 		m.delivered = *at
 	}
@@ -131,7 +131,7 @@ func (g StreamGroup) AutoClaim(c StreamAutoClaim, visit func(id StreamID, fields
 	id, _, ok := walk.next()
 	for left, tries := c.Count, c.Count*autoClaimFactor; ok && left > 0 && tries > 0; id, _, ok = walk.next() {
 		tries--
-		if _, there := o.stream.Entry(id); !there {
+		if _, there := o.coll.Entry(id); !there {
 			if _, err := o.removePending(id); err != nil {
 				return next, gone, err
 			}

@@ -26,14 +26,8 @@ type StreamGroup struct {
 // streamGroup is a group that has been looked up.
 type streamGroup struct {
 	StreamGroup
-	stream keydir.Collection
-	all    keydir.Collection // what the groups of the stream have
-	number uint32
-	last   StreamID // that was delivered
-	read   int64    // entries, -1 if unknown
-
-	positioned    bool          // last and read have been read
-	consumerKnown groupConsumer // see KnownGroup
+	groupFacts
+	noted *KnownGroup // nil if there is none
 }
 
 // GroupsError reports a group, a consumer or a pending entry whose value is none.
@@ -51,55 +45,55 @@ func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
 
 // open looks the group up and reads its record.
 func (g StreamGroup) open() (o streamGroup, err error) {
-	o, elem, loc, err := g.find(true)
+	o, loc, err := g.find(true)
 	if err != nil || o.positioned {
 		return o, err
 	}
-	parts, err := o.value(elem, loc)
+	parts, err := o.value(o.elem, loc)
 	if err != nil {
 		return o, err
 	}
 	last, ok := ParseStreamID(parts[1], 0)
 	read, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || !ok {
-		return o, &GroupsError{o.Key, elem}
+		return o, &GroupsError{o.Key, o.elem}
 	}
 	o.last, o.read, o.positioned = last, read, true
 	return o, nil
 }
 
 // find looks the group up. If it is not known (KnownGroup), or not known how far the group is, which position says
-// that the caller wants to know, it returns its element and where its record is, which says that.
-func (g StreamGroup) find(position bool) (o streamGroup, elem string, loc keydir.Loc, err error) {
+// that the caller wants to know, it returns where its record is, which says that.
+func (g StreamGroup) find(position bool) (o streamGroup, loc keydir.Loc, err error) {
 	if o.StreamGroup = g; o.known() && (o.positioned || !position) {
-		return o, "", loc, nil
+		return o, loc, nil
 	}
 	f, err := g.stream().open()
 	if err != nil {
-		return o, "", loc, err
+		return o, loc, err
 	}
 	if !f.Valid() {
-		return o, "", loc, ErrNoGroup
+		return o, loc, ErrNoGroup
 	}
 	all, err := g.Txn.StreamGroups(f)
 	if err != nil {
-		return o, "", loc, err
+		return o, loc, err
 	}
 	if !all.Valid() {
-		return o, "", loc, ErrNoGroup
+		return o, loc, ErrNoGroup
 	}
-	elem = keydir.GroupElem(g.Name)
+	elem := keydir.GroupElem(g.Name)
 	score, loc, ok := all.Score(elem)
 	if !ok {
-		return o, "", loc, ErrNoGroup
+		return o, loc, ErrNoGroup
 	}
-	return streamGroup{StreamGroup: g, stream: f, all: all, number: keydir.GroupNumber(score)}, elem, loc, nil
+	o.groupFacts = groupFacts{elem: elem, coll: f, all: all, number: keydir.GroupNumber(score)}
+	return o, loc, nil
 }
 
 // value reads the three parts of a record.
 func (o *streamGroup) value(elem string, loc keydir.Loc) (parts [3]string, err error) {
-	var space [3 * 24]byte
-	b, err := o.Txn.Value(space[:0], o.Key, elem, keydir.StreamGroups, loc)
+	b, err := o.Txn.Value(o.room(), o.Key, elem, keydir.StreamGroups, loc)
 	if err != nil {
 		return parts, err
 	}
@@ -132,28 +126,25 @@ func (o *streamGroup) numbers(elem string, loc keydir.Loc) (a, b int64, err erro
 }
 
 // put writes the record of the group.
-func (o *streamGroup) put() error {
-	var b [3 * 24]byte
-	value := append(o.last.Append(append(strconv.AppendUint(b[:0], uint64(o.number), 10), ' ')), ' ')
-	return o.putElem(keydir.GroupElem(o.Name), strconv.AppendInt(value, o.read, 10))
+func (o *streamGroup) put() (err error) {
+	value := append(o.last.Append(append(strconv.AppendUint(o.room(), uint64(o.number), 10), ' ')), ' ')
+	o.record, err = o.putElem(o.elem, strconv.AppendInt(value, o.read, 10), o.record)
+	return err
 }
 
 // putNumbers writes the record of a consumer or of a pending entry.
-func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
-	var space [3 * 24]byte
-	value := append(strconv.AppendUint(space[:0], uint64(number), 10), ' ')
+func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) (keydir.Loc, error) {
+	value := append(strconv.AppendUint(o.room(), uint64(number), 10), ' ')
 	value = append(strconv.AppendInt(value, a, 10), ' ')
-	return o.putElem(elem, strconv.AppendInt(value, b, 10))
+	return o.putElem(elem, strconv.AppendInt(value, b, 10), 0)
 }
 
-func (o *streamGroup) putElem(elem string, value []byte) (err error) {
-	if err := o.Txn.PutGroups(o.stream, elem, value); err != nil {
-		return err
+// putElem is Txn.PutGroups.
+func (o *streamGroup) putElem(elem string, value []byte, at keydir.Loc) (loc keydir.Loc, err error) {
+	if loc, err = o.Txn.PutGroups(o.coll, o.all, elem, value, at); err == nil && !o.all.Valid() {
+		o.all, err = o.Txn.StreamGroups(o.coll)
 	}
-	if !o.all.Valid() {
-		o.all, err = o.Txn.StreamGroups(o.stream)
-	}
-	return err
+	return loc, err
 }
 
 // unused returns a number that no element with a score from one to another has.
@@ -198,7 +189,7 @@ type StreamGroupStart struct {
 // apply sets where the group is.
 func (o *streamGroup) apply(start StreamGroupStart) (err error) {
 	if o.last, o.read = start.ID, unknownRead; start.Last {
-		o.last, err = o.Txn.LastEntryID(o.stream)
+		o.last, err = o.Txn.LastEntryID(o.coll)
 	}
 	if start.Read != nil {
 		o.read = int64(*start.Read)
@@ -217,7 +208,7 @@ func (g StreamGroup) Create(start StreamGroupStart) error {
 	if err != nil {
 		return err
 	}
-	o := streamGroup{StreamGroup: g, stream: f}
+	o := streamGroup{StreamGroup: g, groupFacts: groupFacts{elem: keydir.GroupElem(g.Name), coll: f}}
 	switch {
 	case f.Valid():
 		if o.all, err = g.Txn.StreamGroups(f); err != nil {
@@ -229,12 +220,12 @@ func (g StreamGroup) Create(start StreamGroupStart) error {
 		if err := s.Create(StreamInfo{}); err != nil {
 			return err
 		}
-		if o.stream, err = s.open(); err != nil {
+		if o.coll, err = s.open(); err != nil {
 			return err
 		}
 	}
 	if o.all.Valid() {
-		if _, _, exists := o.all.Score(keydir.GroupElem(g.Name)); exists {
+		if _, _, exists := o.all.Score(o.elem); exists {
 			return ErrGroupExists
 		}
 	}
@@ -276,7 +267,7 @@ func (g StreamGroup) Destroy() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = g.Txn.DeleteGroups(o.stream, keydir.GroupRange(o.number))
+	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.GroupRange(o.number))
 	return err == nil, notifyUnless(g.Txn, EventXGroupDestroy, g.Key, err)
 }
 
@@ -305,7 +296,8 @@ func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error
 }
 
 func (o *streamGroup) putConsumer(c groupConsumer) error {
-	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
+	_, err := o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
+	return err
 }
 
 // SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else
@@ -375,7 +367,7 @@ func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 	if !ok || err != nil {
 		return 0, err
 	}
-	n, err := g.Txn.DeleteGroups(o.stream, keydir.ConsumerRange(o.number, c.number))
+	n, err := g.Txn.DeleteGroups(o.coll, o.all, keydir.ConsumerRange(o.number, c.number))
 	return n - 1, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
 }
 
@@ -413,7 +405,7 @@ func (s Stream) copyGroups(dst Txn, source, target keydir.Collection) error {
 	list, err := s.groupRecords(source)
 	for _, r := range list {
 		if err == nil {
-			err = dst.PutGroups(target, r.elem, r.value)
+			_, err = dst.PutGroups(target, keydir.Collection{}, r.elem, r.value, 0)
 		}
 	}
 	return err

@@ -22,7 +22,7 @@ func (g StreamGroup) Info() (StreamGroupInfo, error) {
 	if err != nil {
 		return StreamGroupInfo{}, err
 	}
-	info, err := g.Txn.StreamMeta(o.stream)
+	info, err := g.Txn.StreamMeta(o.coll)
 	return o.info(info), err
 }
 

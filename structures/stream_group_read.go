@@ -15,7 +15,7 @@ func (g StreamGroup) HasNew() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	last, ok := o.stream.LastEntry()
+	last, ok := o.coll.LastEntry()
 	return ok && o.last.Less(last), nil
 }
 
@@ -27,7 +27,7 @@ func (g StreamGroup) HasNewBeyond(n int) (bool, error) {
 		return false, err
 	}
 	found := 0
-	o.stream.AscendEntries(o.last.Next(), func(StreamID, keydir.Loc) bool {
+	o.coll.AscendEntries(o.last.Next(), func(StreamID, keydir.Loc) bool {
 		found++
 		return found <= n
 	})
@@ -46,19 +46,19 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if err != nil {
 		return err
 	}
-	last, ok := o.stream.LastEntry()
-	if !ok || !o.last.Less(last) {
+	if o.last == MaxStreamID {
 		return nil
 	}
-	var ids []StreamID // the records are written after the walk, which they would disturb
-	all := StreamRange{From: o.last.Next(), To: MaxStreamID, Count: r.Count}
-	err = g.stream().visit(o.stream, all, func(id StreamID, fields [][]byte) bool {
+	ids := o.roomForIDs() // the records are written after the walk, which they would disturb
+	all := StreamRange{From: o.last.Next(), To: MaxStreamID, Count: r.Count, place: &o.place}
+	err = g.stream().visit(o.coll, all, func(id StreamID, fields [][]byte) bool {
 		ids = append(ids, id)
 		return visit(id, fields)
 	})
 	if err != nil || len(ids) == 0 {
 		return err
 	}
+	o.keepIDs(ids)
 	if err := o.advance(ids); err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if err := o.put(); err != nil {
 		return err
 	}
-	o.note(c)
+	o.consumerKnown = c
+	o.note()
 	return nil
 }
 
@@ -92,7 +93,7 @@ func (g StreamGroup) History(r StreamGroupRead, after StreamID, visit func(id St
 	if err != nil || after == MaxStreamID {
 		return err
 	}
-	walk, reader, n := o.walkPending(after.Next(), c), entryReader{s: g.stream(), f: o.stream}, 0
+	walk, reader, n := o.walkPending(after.Next(), c), entryReader{s: g.stream(), f: o.coll}, 0
 	for id, _, ok := walk.next(); ok; id, _, ok = walk.next() {
 		fields, there, err := reader.read(id)
 		if err != nil {
@@ -148,11 +149,15 @@ const (
 
 // advance moves the group past entries, which follow each other.
 func (o *streamGroup) advance(ids []StreamID) error {
-	info, err := o.Txn.StreamMeta(o.stream)
-	if err != nil {
-		return err
+	if !o.informed {
+		meta, err := o.Txn.StreamMeta(o.coll)
+		if err != nil {
+			return err
+		}
+		o.meta, o.informed = meta, true
+		o.first, _ = o.coll.FirstEntry()
 	}
-	first, _ := o.stream.FirstEntry()
+	info, first := o.meta, o.first
 	for _, id := range ids {
 		switch {
 		case o.read != unknownRead && !o.last.Less(first) && !hasTombstones(info, first, o.last):
@@ -200,7 +205,7 @@ func entriesUpTo(info StreamInfo, first, id StreamID) int64 {
 
 // lag is how many entries the group has not read, or unknownRead.
 func (o *streamGroup) lag(info StreamInfo) int64 {
-	first, _ := o.stream.FirstEntry()
+	first, _ := o.coll.FirstEntry()
 	switch {
 	case info.Added == 0 || info.Len == 0:
 		return 0

@@ -72,9 +72,16 @@ func (v *streamVisitor) list(f keydir.Collection, r StreamRange, n int) {
 		v.ids, v.locs = append(v.ids, id), append(v.locs, loc)
 		return len(v.ids) < n
 	}
-	if r.Reverse {
+	switch {
+	case r.Reverse:
 		f.DescendEntries(r.To, one)
-	} else {
+	case r.place != nil:
+		for from, more := r.From, true; more; {
+			id, loc, ok := f.NextEntry(from, r.place)
+			more = ok && one(id, loc) && id != MaxStreamID
+			from = id.Next()
+		}
+	default:
 		f.AscendEntries(r.From, one)
 	}
 }

@@ -249,22 +249,23 @@ func (m *memory) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
 	return g, nil
 }
 
-func (m *memory) PutGroups(f keydir.Collection, elem string, value []byte) error {
+func (m *memory) PutGroups(f, _ keydir.Collection, elem string, value []byte, _ keydir.Loc) (keydir.Loc, error) {
 	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
-		return fmt.Errorf("%q is no value of %q", value, elem)
+		return 0, fmt.Errorf("%q is no value of %q", value, elem)
 	}
 	g, _ := m.StreamGroups(f)
 	if !g.Valid() {
 		g = m.dir.NewCollection(m.seed.Hash(f.Key()), keydir.StreamGroups, f.Key())
 	}
-	g.PutScored(elem, score, m.add(f.Key(), elem, keydir.StreamGroups, value))
-	return nil
+	loc := m.add(f.Key(), elem, keydir.StreamGroups, value)
+	g.PutScored(elem, score, loc)
+	return loc, nil
 }
 
 func (m *memory) LastGroup() (*structures.KnownGroup, uint64) { return nil, 0 }
 
-func (m *memory) DeleteGroups(f keydir.Collection, elem string) (n int, err error) {
+func (m *memory) DeleteGroups(f, _ keydir.Collection, elem string) (n int, err error) {
 	g, _ := m.StreamGroups(f)
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
 	if !g.Valid() || !ok {
