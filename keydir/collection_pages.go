@@ -147,7 +147,7 @@ func (o *orderedPages) remove(at position) {
 	setPageSize(b, used, entries.n-1, entries.even)
 	most := len(b) / 8 // with less to spare resize leaves it
 	if o.pending {
-		most = len(b) / 2
+		most = len(b) / 4
 	}
 	if len(b)-pageHeaderBytes-used >= most {
 		o.arena.resize(page, pageHeaderBytes+used)
