@@ -56,6 +56,33 @@ func TestThread(t *testing.T) {
 	}
 }
 
+// TestThreadYields: that a goroutine that is kept yields after a while, and has its own thread afterwards.
+func TestThreadYields(t *testing.T) {
+	var at thread
+	now := time.Now()
+	if at.yield(now) {
+		t.Error("yields without a thread of its own")
+	}
+	at.kept = true
+	runtime.LockOSThread()
+	defer at.leave(0)
+	for _, step := range []struct {
+		after  time.Duration
+		yields bool
+	}{{0, true}, {yieldAfter - 1, false}, {1, true}, {yieldAfter / 2, false}, {time.Hour, true}} {
+		if now = now.Add(step.after); at.yield(now) != step.yields {
+			t.Errorf("after %v: yields %v", step.after, !step.yields)
+		}
+	}
+	first, ran := unix.Gettid(), make(chan int)
+	for range 100 {
+		go func() { ran <- unix.Gettid() }()
+		if <-ran == first {
+			t.Fatal("another goroutine runs on the thread of one that keeps it")
+		}
+	}
+}
+
 // TestPollerKeepsItsThread: that the goroutine that waits is kept, until something comes back from another one, or it ends.
 func TestPollerKeepsItsThread(t *testing.T) {
 	p, err := NewPoller(8)
