@@ -32,8 +32,12 @@ var refusable = []struct {
 	{method: "DeleteEntry", call: func(t *Tx) error {
 		return second(t.DeleteEntry(0, "stream", collectionOf(t, "stream"), keydir.StreamID{Ms: 1}))
 	}},
-	{method: "DeleteGroups", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupElem("group"))) }},
-	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error { return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1))) }},
+	{method: "DeleteGroups", call: func(t *Tx) error {
+		return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupElem("group")))
+	}},
+	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error {
+		return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1)))
+	}},
 	{method: "DeleteIndex", call: func(t *Tx) error { return second(t.DeleteIndex(0, "list", collectionOf(t, "list"), 1)) }},
 	{method: "Drop", call: func(t *Tx) error { return second(t.Drop(0, "string")) }},
 	{method: "Drop", what: "of a hash", call: func(t *Tx) error { return second(t.Drop(0, "hash")) }},
