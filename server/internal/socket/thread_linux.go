@@ -47,8 +47,8 @@ func (t *thread) note(n int) {
 // yield lets other goroutines run, if the goroutine is kept and has not done that for yieldAfter, and reports whether it
 // has. A goroutine that Go preempts in a system call, where an event loop mostly is, has to find another place when the
 // call returns, and Go's monitor then looks every 20 us for a while whether there is more to do: up to 2,300 times a second, on
-// a processor that the clients need. Who yields before has begun anew, on the same thread, which two switches of threads are
-// paid for.
+// a processor that the clients need. Who yields before has begun anew, on the same thread, at the price of two switches
+// between threads.
 func (t *thread) yield(now time.Time) bool {
 	if !t.kept || now.Sub(t.yielded) < yieldAfter {
 		return false
