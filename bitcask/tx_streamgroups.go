@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -26,7 +27,7 @@ func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, 
 	if err != nil {
 		return 0, err
 	}
-	if t.recordIs(at, sp, h, keydir.StreamGroups, elem) && t.rewrite(at, value) {
+	if t.isGroupsRecord(at, sp, h, elem) && t.rewrite(at, value) {
 		return at, nil
 	}
 	score, ok := keydir.GroupsScore([]byte(elem), value)
@@ -53,6 +54,15 @@ func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, 
 	}
 	t.putAlongside(coll, keydir.StreamGroups, sp, h, key, elem, score, loc)
 	return loc, nil
+}
+
+// isGroupsRecord reports whether a record that waits for the commit is that of an element.
+func (t *Tx) isGroupsRecord(at keydir.Loc, sp *namespace.Space, h uint64, elem string) bool {
+	if !at.Pending() || int(at.Offset()) >= len(t.recs) {
+		return false
+	}
+	r := &t.recs[at.Offset()]
+	return r.h == h && r.sp == sp && r.typ == keydir.StreamGroups && string(r.elem(t.buf)) == elem
 }
 
 // DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/keydir"
 )
@@ -28,15 +27,6 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 	t.undo = append(t.undo, undo.Op{Kind: undo.Rewrite, Index: int64(at), Elem: string(rec.Value)})
 	copy(t.buf[at:], value)
 	return true
-}
-
-// recordIs reports whether a record that waits for the commit is that of an element.
-func (t *Tx) recordIs(loc keydir.Loc, sp *namespace.Space, h uint64, typ keydir.Type, elem string) bool {
-	if !loc.Pending() || int(loc.Offset()) >= len(t.recs) {
-		return false
-	}
-	r := &t.recs[loc.Offset()]
-	return r.h == h && r.sp == sp && r.typ == typ && string(r.elem(t.buf)) == elem
 }
 
 // Savepoint is a moment within a transaction.

@@ -195,7 +195,7 @@ func (c Collection) seek(elem string, pos *elemPos) {
 		pos.typ = pos.big.typ
 		mustBe("element access", pos.typ, pos.typ.Named())
 		o := &pos.big.members
-		pos.pos, pos.found = o.seek(pos.hash, elem, &pos.entries)
+		pos.pos, pos.found = o.seekPage(pos.hash, elem, &pos.entries)
 	} else {
 		s := c.set.small(c.id)
 		pos.typ = s.typ()
@@ -272,7 +272,7 @@ func (c Collection) addSmall(elem string, pos *elemPos, loc Loc, score uint64) b
 		return true
 	}
 	pos.big = c.set.promote(c.id)
-	pos.pos, _ = pos.big.members.seek(pos.hash, elem, &pos.entries)
+	pos.pos, _ = pos.big.members.seek(pos.hash, elem)
 	return false
 }
 
@@ -308,8 +308,7 @@ func (c Collection) remove(elem string, pos *elemPos) (score uint64, old Loc, ex
 		return score, old, true
 	}
 	if scores := pos.big.scores; scores != nil {
-		var page packed
-		at, _ := scores.seek(score, elem, &page)
+		at, _ := scores.seek(score, elem)
 		scores.remove(at)
 	}
 	pos.place.index = pos.big.leaveOrder(pos.hash, elem)
@@ -351,8 +350,7 @@ func (c Collection) Scan(fromHash uint64, fn func(hash uint64, elem []byte, loc 
 		return
 	}
 	mustBe("Scan", g.typ, g.typ.Named())
-	var page packed
-	at, _ := g.members.seek(fromHash, "", &page)
+	at, _ := g.members.seek(fromHash, "")
 	cur := g.members.cursor(at)
 	for e, ok := cur.next(); ok; e, ok = cur.next() {
 		if !fn(cur.entries.key(e), cur.entries.nameOf(e), cur.entries.loc(e)) {

@@ -147,8 +147,14 @@ func (o *orderedPages) firstAbove(r *ref, short uint64, name string) bool {
 }
 
 // seek returns the position of the first entry that is not below (key, name), and whether
-// it is that very entry. It sets page to the entries of the page where that is.
-func (o *orderedPages) seek(key uint64, name string, page *packed) (at position, found bool) {
+// it is that very entry.
+func (o *orderedPages) seek(key uint64, name string) (at position, found bool) {
+	var page packed
+	return o.seekPage(key, name, &page)
+}
+
+// seekPage is seek that also sets page to the entries of the page that it has found.
+func (o *orderedPages) seekPage(key uint64, name string, page *packed) (at position, found bool) {
 	if len(o.groups) == 0 {
 		return position{}, false
 	}

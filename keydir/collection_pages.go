@@ -12,7 +12,7 @@ func (o *orderedPages) insert(at position, key uint64, name string, loc Loc, sco
 	page := o.groups[at.group].refs[at.page].page
 	used, n, even := pageSize(b)
 	if room := pageHeaderBytes + used + size; room > len(b) {
-		if o.pending {
+		if o.pending { // more will follow
 			room += min(4*size, pageLimit/8)
 		}
 		b = o.arena.resize(page, room)
@@ -145,11 +145,11 @@ func (o *orderedPages) remove(at position) {
 	closeGap(b[pageHeaderBytes:], at.off, used, size)
 	used -= size
 	setPageSize(b, used, entries.n-1, entries.even)
-	most := len(b) / 8 // with less to spare resize leaves it
+	spare := len(b) / 8 // with less resize leaves it as it is
 	if o.pending {
-		most = len(b) / 4
+		spare = len(b) / 4
 	}
-	if len(b)-pageHeaderBytes-used >= most {
+	if len(b)-pageHeaderBytes-used >= spare {
 		o.arena.resize(page, pageHeaderBytes+used)
 	}
 	if at.off == 0 {

@@ -31,11 +31,10 @@ func (c Collection) PutScored(elem string, score uint64, loc Loc) (oldScore uint
 	pos.entries.setScore(pos.entry, score)
 	pos.entries.setLoc(pos.entry, loc)
 	if pos.big != nil && oldScore != score {
-		var page packed
 		scores := pos.big.scores
-		at, _ := scores.seek(oldScore, elem, &page)
+		at, _ := scores.seek(oldScore, elem)
 		scores.remove(at)
-		at, _ = scores.seek(score, elem, &page)
+		at, _ = scores.seek(score, elem)
 		scores.insert(at, score, elem, 0, 0)
 	}
 	return oldScore, old, true
@@ -75,8 +74,7 @@ func (c Collection) First() (elem []byte, score uint64) {
 func (c Collection) Rank(score uint64, elem string) int {
 	if g := c.set.big(c.id); g != nil {
 		mustBe("Rank", g.typ, g.typ.scored())
-		var page packed
-		at, _ := g.scores.seek(score, elem, &page)
+		at, _ := g.scores.seek(score, elem)
 		return g.scores.rank(at)
 	}
 	s := c.set.small(c.id)

@@ -196,8 +196,7 @@ func (cs *collectionSet) promote(id uint32) *big {
 				score = cur.entries.score(e)
 			}
 			hash := cur.entries.key(e)
-			var page packed
-			at, _ := g.members.seek(hash, name, &page)
+			at, _ := g.members.seek(hash, name)
 			if g.order.kept && !g.order.integers {
 				g.insertOrder(len(g.order.upper), hash, name)
 			}
@@ -262,8 +261,7 @@ func (cs *collectionSet) demote(id uint32, g *big) {
 func (g *big) insert(at position, hash uint64, name string, loc Loc, score uint64) {
 	g.members.insert(at, hash, name, loc, score)
 	if g.scores != nil {
-		var page packed
-		at, _ = g.scores.seek(score, name, &page)
+		at, _ = g.scores.seek(score, name)
 		g.scores.insert(at, score, name, 0, 0)
 	}
 }

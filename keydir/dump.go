@@ -257,8 +257,7 @@ func (p *pendingBig) appendMembers(b []byte, c Collection, limit int, byHash boo
 	if p.begun {
 		hash = c.HashOf(p.elem)
 	}
-	var page packed
-	at, found := g.members.seek(hash, p.elem, &page)
+	at, found := g.members.seek(hash, p.elem)
 	cur := g.members.cursor(at)
 	if p.begun && found {
 		cur.next()

@@ -133,13 +133,14 @@ func (o *streamGroup) put() (err error) {
 }
 
 // putNumbers writes the record of a consumer or of a pending entry.
-func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) (keydir.Loc, error) {
+func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
 	value := append(strconv.AppendUint(o.room(), uint64(number), 10), ' ')
 	value = append(strconv.AppendInt(value, a, 10), ' ')
-	return o.putElem(elem, strconv.AppendInt(value, b, 10), 0)
+	_, err := o.putElem(elem, strconv.AppendInt(value, b, 10), 0)
+	return err
 }
 
-// putElem is Txn.PutGroups.
+// putElem is Txn.PutGroups, which makes what the groups have if this is the first.
 func (o *streamGroup) putElem(elem string, value []byte, at keydir.Loc) (loc keydir.Loc, err error) {
 	if loc, err = o.Txn.PutGroups(o.coll, o.all, elem, value, at); err == nil && !o.all.Valid() {
 		o.all, err = o.Txn.StreamGroups(o.coll)
@@ -296,8 +297,7 @@ func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error
 }
 
 func (o *streamGroup) putConsumer(c groupConsumer) error {
-	_, err := o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
-	return err
+	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
 }
 
 // SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else

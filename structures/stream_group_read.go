@@ -46,7 +46,7 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if err != nil {
 		return err
 	}
-	if o.last == MaxStreamID {
+	if o.last == MaxStreamID { // nothing comes after it
 		return nil
 	}
 	ids := o.roomForIDs() // the records are written after the walk, which they would disturb

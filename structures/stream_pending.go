@@ -38,8 +38,7 @@ func (o *streamGroup) pendingOf(id StreamID) (p pending, ok bool, err error) {
 }
 
 func (o *streamGroup) putPending(p pending) error {
-	_, err := o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries)
-	return err
+	return o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries)
 }
 
 // removePending removes a pending entry, and says whether it was there.

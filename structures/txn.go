@@ -52,8 +52,8 @@ type Txn interface {
 	StreamGroups(f keydir.Collection) (keydir.Collection, error)
 	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
 	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
-	// PutGroups returns where the record is; passed as at with another value that has the same first part, it may save the
-	// search for it.
+	// PutGroups returns where the record is. Who passes that as at, with another value that has the same first part, may save
+	// the search for it.
 	PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error)
 	DeleteGroups(f, all keydir.Collection, elem string) (int, error)
 	// LastGroup returns the KnownGroup of the namespace, in which its user notes what it knows; nil if there is none. changes
