@@ -38,7 +38,9 @@ func NewPoller(events int) (*Poller, error) {
 // Wait returns the events that there are, which are valid until the next call. It sleeps until there is one, or for so
 // many milliseconds; -1 stands for ever.
 func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
-	p.thread.yield(time.Now())
+	if p.thread.kept {
+		p.thread.yield(time.Now())
+	}
 	n, err := unix.EpollWait(p.epoll, p.events, milliseconds)
 	if err != nil { // interrupted by a signal
 		return nil

@@ -22,7 +22,7 @@ const (
 	meanOver   = 32
 	keepFrom   = connection * 5 / 2 // two connections never reach that
 	leaveFrom  = connection * 5 / 4
-	crowd      = 16  // of more connections at a time only so many count
+	crowd      = 16  // connections; more at a time count as so many
 	freeFor    = 100 // times
 
 	yieldAfter = 5 * time.Millisecond // Go preempts after 10
@@ -44,13 +44,13 @@ func (t *thread) note(n int) {
 	}
 }
 
-// yield lets other goroutines run, if the goroutine is kept and has not done that for yieldAfter, and reports whether it
+// yield lets other goroutines run, if a goroutine that is kept has not done that for yieldAfter, and reports whether it
 // has. A goroutine that Go preempts in a system call, where an event loop mostly is, has to find another place when the
 // call returns, and Go's monitor then looks every 20 us for a while whether there is more to do: up to 2,300 times a second, on
 // a processor that the clients need. Who yields before has begun anew, on the same thread, at the price of two switches
 // between threads.
 func (t *thread) yield(now time.Time) bool {
-	if !t.kept || now.Sub(t.yielded) < yieldAfter {
+	if now.Sub(t.yielded) < yieldAfter {
 		return false
 	}
 	t.yielded = now
