@@ -46,10 +46,13 @@ type client struct {
 var noText = ""
 
 // killOnce ends the connection, and reports whether it is this call that does: without a connection, or if the server
-// ends it already, nothing happens.
-func (c *client) killOnce() bool {
+// ends it already, nothing happens. It is counted, where there is a counter, before anybody can see the end.
+func (c *client) killOnce(counter *atomic.Int64) bool {
 	if c.kill == nil || !c.killed.CompareAndSwap(false, true) {
 		return false
+	}
+	if counter != nil {
+		counter.Add(1)
 	}
 	c.kill()
 	return true

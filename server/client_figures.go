@@ -71,8 +71,7 @@ func (f *figures) forgive() {
 // endForOutput ends the connection, unless it is being ended already, and counts that. It may be called from any
 // goroutine: the driver's, or that of the timer. An embedded session has no kill: whoever drives it takes the replies.
 func (v *Server) endForOutput(c *client) {
-	if c.killOnce() {
-		v.counters.Flooded.Add(1)
+	if c.killOnce(&v.counters.Flooded) {
 		v.options.Logger.Warn("a client does not take its replies; connection closed", "client", c.tracking.ID)
 	}
 }

@@ -233,7 +233,7 @@ func clientKill(s *Session, c *command.Call) error {
 		}
 		if other == s {
 			s.closed = true // once the reply is sent
-		} else if !other.client.killOnce() {
+		} else if !other.client.killOnce(nil) {
 			continue
 		}
 		killed++

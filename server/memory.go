@@ -98,8 +98,7 @@ func (v *Server) evictLargestClient() {
 			largest = s
 		}
 	}
-	if largest != nil && largest.client.killOnce() {
-		v.counters.Evicted.Add(1)
+	if largest != nil && largest.client.killOnce(&v.counters.Evicted) {
 		v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
 	}
 }

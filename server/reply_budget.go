@@ -213,8 +213,7 @@ func (v *Server) evictStalled(except *Session, need int64) {
 		}
 		taken := s.client.reply.Taken()
 		need -= taken
-		if s.client.killOnce() {
-			v.counters.Evicted.Add(1)
+		if s.client.killOnce(&v.counters.Evicted) {
 			v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)
 		}
 	}
