@@ -146,9 +146,9 @@ func (l *eventLoop) endWake() {
 // as a sign of life.
 func (l *eventLoop) run() {
 	for !l.stopping || l.open > 0 {
-		events := l.wait()
+		events, now := l.wait()
 		l.round++
-		l.now, l.evicts = time.Now(), false
+		l.now, l.evicts = now, false
 		l.addReady(events)
 		l.takePosted()
 		l.serveRound()
@@ -161,7 +161,7 @@ func (l *eventLoop) run() {
 
 // wait returns what is ready. It sleeps until there is something, unless there is something else to do. The time-out is
 // rounded up to the next millisecond: rounded down, the loop would spin through the last one.
-func (l *eventLoop) wait() []unix.EpollEvent {
+func (l *eventLoop) wait() (events []unix.EpollEvent, now time.Time) {
 	l.mu.Lock()
 	l.sleeping = !l.news && len(l.again) == 0
 	timeout := 0

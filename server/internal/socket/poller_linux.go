@@ -13,6 +13,7 @@ type Poller struct {
 	epoll, wakeup int // descriptors
 	events        []unix.EpollEvent
 	thread        thread // of who waits
+	polling       polling
 }
 
 // NewPoller makes a poller that takes so many events from the kernel at a time.
@@ -35,20 +36,40 @@ func NewPoller(events int) (*Poller, error) {
 	return &Poller{epoll: epoll, wakeup: wakeup, events: make([]unix.EpollEvent, events)}, nil
 }
 
-// Wait returns the events that there are, which are valid until the next call. It sleeps until there is one, or for so
-// many milliseconds; -1 stands for ever.
-func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
+// Wait returns the events that there are, which are valid until the next call, and the time. It waits until there is
+// one, or for so many milliseconds; -1 stands for ever.
+func (p *Poller) Wait(milliseconds int) (events []unix.EpollEvent, now time.Time) {
+	began := time.Now()
 	if p.thread.kept {
-		p.thread.yield(time.Now())
+		p.thread.yield(began)
 	}
-	n, err := unix.EpollWait(p.epoll, p.events, milliseconds)
-	if err != nil { // interrupted by a signal
-		return nil
+	n := 0
+	if milliseconds != 0 && p.polling.on {
+		for at := began; n == 0 && at.Sub(began) < pollFor; {
+			if n = p.take(0); n == 0 {
+				at = pause(at)
+			}
+		}
+		p.polling.tried(n > 0, began)
 	}
+	if n == 0 {
+		n = p.take(milliseconds)
+	}
+	events, now = p.events[:n], time.Now()
+	p.polling.note(events, now, now.Sub(began), p.thread.free > 0)
 	if n > 0 {
 		p.thread.note(n)
 	}
-	return p.events[:n]
+	return events, now
+}
+
+// take has the kernel put events into p.events, and returns how many: none if a signal has interrupted it.
+func (p *Poller) take(milliseconds int) int {
+	n, err := unix.EpollWait(p.epoll, p.events, milliseconds)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Listen chooses the events that are reported of a descriptor. known is set if some are already. The kernel forgets a
