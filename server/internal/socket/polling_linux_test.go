@@ -176,7 +176,19 @@ func TestPollerBeginsToPoll(t *testing.T) {
 	}
 	begins := func(p poller, work, idle time.Duration, handover bool) bool {
 		if idle > 0 {
-			addAll(t, p.fds)
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					select {
+					case <-time.After(idle):
+						addAll(t, p.fds)
+					case <-stop:
+						return
+					}
+				}
+			}()
+			defer func() { close(stop); <-stopped }()
 		}
 		for began := time.Now(); time.Since(began) < 50*pollPeriod; {
 			if handover {
@@ -188,12 +200,6 @@ func TestPollerBeginsToPoll(t *testing.T) {
 			}
 			for time.Since(now) < work {
 			}
-			if idle > 0 {
-				time.AfterFunc(idle, func() { addAll(t, p.fds) })
-			}
-		}
-		if idle > 0 {
-			p.Wait(-1) // what is still to come
 		}
 		return false
 	}
