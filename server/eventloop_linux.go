@@ -21,7 +21,7 @@ const eventLoopSupported = true
 //
 // Only the loop's goroutine touches connections and sessions, except for a session that is aside:
 // then a goroutine of its own executes what may take long, or waits for the disk, and gives the
-// session back. Whoever has something for the loop posts it: that is a list and, if the loop sleeps
+// session back. Whoever has something for the loop posts it: that is a list and, if the loop waits
 // in the kernel, a write to an eventfd. No wake-up is lost, because sleeping is set and read with
 // the list's lock held: who posts before the loop has said that it sleeps is found in the list, and
 // who posts later writes to the eventfd, which ends the sleep whenever it comes.

@@ -140,7 +140,7 @@ func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
 	return err
 }
 
-// putElem is Txn.PutGroups, which makes what the groups have if this is the first.
+// putElem is Txn.PutGroups. The first element of a stream's groups creates their collection, which o then knows.
 func (o *streamGroup) putElem(elem string, value []byte, at keydir.Loc) (loc keydir.Loc, err error) {
 	if loc, err = o.Txn.PutGroups(o.coll, o.all, elem, value, at); err == nil && !o.all.Valid() {
 		o.all, err = o.Txn.StreamGroups(o.coll)

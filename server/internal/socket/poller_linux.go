@@ -47,7 +47,7 @@ func (p *Poller) Wait(milliseconds int) (events []unix.EpollEvent, now time.Time
 	if milliseconds != 0 && p.polling.on {
 		for at := began; n == 0 && at.Sub(began) < pollFor; {
 			if n = p.take(0); n == 0 {
-				at = pause(at)
+				at = spinWait(at)
 			}
 		}
 		p.polling.tried(n > 0, began)

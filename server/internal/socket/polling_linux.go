@@ -7,17 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// polling decides whether a goroutine asks the kernel again and again for a while before it sleeps. Who sends to one that
-// sleeps has to wake it, which takes processor time of a client on the same machine, and time of all others. Polling is
-// worth its own processor time if the goroutine is busy most of the time anyway and serves several connections. With one
-// the client sleeps while the server works, and both are better off on one processor, in turns. Hypervisors do the same for
-// processors of guests ("halt polling", https://docs.kernel.org/virt/kvm/halt-polling.html). The zero value never polls.
+// polling decides whether a goroutine polls before it sleeps (busy polling). A sender has to wake a goroutine that sleeps:
+// that takes processor time of a client on the same machine, and delays the reply to any client. Polling takes processor
+// time, too, so a goroutine polls only if it is busy most of the time anyway, serves several connections, and seldom
+// polls in vain. A single client sleeps while the server works, and both are fastest in turns on one processor.
+// Hypervisors do the same for processors of guests ("halt polling", https://docs.kernel.org/virt/kvm/halt-polling.html).
+// The zero value never polls.
 type polling struct {
-	on     bool
-	credit int       // grows with each poll that finds something; one in vain takes pollInVain of it
-	until  time.Time // not on before that
+	on        bool
+	credit    int       // grows with each poll that finds something; a poll in vain costs pollInVain
+	notBefore time.Time // when it may be on again
 
-	// What follows is counted anew in each period.
+	// The rest is counted anew in each period.
 	began       time.Time
 	number      uint32        // of the period
 	idle        time.Duration // while nothing was ready
@@ -28,20 +29,20 @@ type polling struct {
 const (
 	pollPeriod      = time.Millisecond // at least
 	pollConnections = 4                // at least
-	pollMostIdle    = 3                // idle for one part in so many, at most: polling takes half of what the rest does, at most
+	pollMostIdle    = 3                // at most a third of the period is idle, so polling adds at most half to the other work
 
-	// One poll in so many may be in vain. If more are, somebody else needs the processor, most likely a client, and there is
-	// no polling for a while.
+	// One poll in pollInVain may find nothing. If more do, somebody else needs the processor, most likely a client, and
+	// nothing is polled for pollLater.
 	pollInVain = 200
 	mostCredit = 5 * pollInVain
 	pollLater  = 20 * time.Millisecond
 
 	pollFor   = 50 * time.Microsecond // before it sleeps
-	pollEvery = 2 * time.Microsecond  // more often, and it would be in the way of who sends: both take the kernel's locks
+	pollEvery = 2 * time.Microsecond  // more often, and it would delay senders, which take the same locks of the kernel
 )
 
-// note notes what was ready, at what time, and for how long nothing was before. handover says that other goroutines have
-// work of this one, and need the processor for that.
+// note records the result of a wait: the events, the time, and how long nothing was ready. handover is set if other
+// goroutines work for this one, and need the processor.
 func (p *polling) note(ready []unix.EpollEvent, now time.Time, idle time.Duration, handover bool) {
 	p.idle += idle
 	for i := range ready {
@@ -58,24 +59,24 @@ func (p *polling) note(ready []unix.EpollEvent, now time.Time, idle time.Duratio
 	if took < pollPeriod {
 		return
 	}
-	p.on = !handover && !now.Before(p.until) && p.connections >= pollConnections && p.idle*pollMostIdle < took && runtime.GOMAXPROCS(0) > 1
+	p.on = !handover && !now.Before(p.notBefore) && p.connections >= pollConnections && p.idle*pollMostIdle < took && runtime.GOMAXPROCS(0) > 1
 	p.began, p.idle, p.connections = now, 0, 0
 	p.number++
 }
 
-// tried notes whether a poll has found something.
+// tried records whether a poll has found something.
 func (p *polling) tried(found bool, now time.Time) {
 	if found {
 		p.credit = min(p.credit+1, mostCredit)
 		return
 	}
 	if p.credit -= pollInVain; p.credit < 0 {
-		p.on, p.credit, p.until = false, 0, now.Add(pollLater)
+		p.on, p.credit, p.notBefore = false, 0, now.Add(pollLater)
 	}
 }
 
-// pause returns when pollEvery has passed since a time, without giving up the processor, and tells the time then.
-func pause(since time.Time) (now time.Time) {
+// spinWait returns when pollEvery has passed since a time, and returns the time.
+func spinWait(since time.Time) (now time.Time) {
 	for now = time.Now(); now.Sub(since) < pollEvery; now = time.Now() {
 	}
 	return now

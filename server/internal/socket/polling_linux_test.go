@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPolling: who is busy polls, unless few connections are served, others need the processor, or there is no other; and
-// stops when it is idle for more than a third of the time.
+// TestPolling: a busy goroutine polls, unless it serves few connections, others need the processor, or there is only one.
+// It stops when it is idle for more than a third of the time.
 func TestPolling(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, processors := range []int{1, 2} {
@@ -46,7 +46,7 @@ func TestPolling(t *testing.T) {
 	}
 }
 
-// TestPollingInVain: who polls in vain too often stops for a while.
+// TestPollingInVain: a goroutine that polls in vain too often stops for a while.
 func TestPollingInVain(t *testing.T) {
 	p, now := polling{on: true}, time.Now()
 	try := func(found, inVain int) {
@@ -147,6 +147,7 @@ func TestPollerLosesNothing(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		p := newPollerOf(t, unix.EPOLLET, 1)
 		fds := make(chan int)
+		defer close(fds)
 		go func() {
 			for fd := range fds {
 				for began := time.Now(); time.Since(began) < pollFor/2; { // the poller has begun by then
@@ -157,14 +158,13 @@ func TestPollerLosesNothing(t *testing.T) {
 		for i := range 1000 {
 			p.polling.on, p.polling.credit = on, mostCredit
 			fds <- p.fds[0]
-			events, now := p.Wait(-1)
-			for began := now; len(events) == 0; events, now = p.Wait(1000) { // a signal has come
+			events, now := p.Wait(1000)
+			for began := now; len(events) == 0; events, now = p.Wait(1000) { // interrupted by a signal, or the machine is busy
 				if now.Sub(began) > 10*time.Second {
 					t.Fatalf("polling %v: event %d is lost", on, i)
 				}
 			}
 		}
-		close(fds)
 	}
 }
 
@@ -259,14 +259,14 @@ func newPollerOf(t *testing.T, events uint32, descriptors int) poller {
 	return poller{p, fds}
 }
 
-// addAll makes all of them readable at a time, or nearly.
+// addAll makes eventfds readable once more, one right after another.
 func addAll(t *testing.T, fds []int) {
 	for _, fd := range fds {
 		add(t, fd)
 	}
 }
 
-// add makes an eventfd readable, once more.
+// add makes an eventfd readable once more.
 func add(t *testing.T, fd int) {
 	if _, err := unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ const (
 	meanOver   = 32
 	keepFrom   = connection * 5 / 2 // two connections never reach that
 	leaveFrom  = connection * 5 / 4
-	crowd      = 16  // connections; more at a time count as so many
+	crowd      = 16  // connections: the most that count at a time
 	freeFor    = 100 // times
 
 	yieldAfter = 5 * time.Millisecond // Go preempts after 10

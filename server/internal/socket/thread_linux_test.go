@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestThread: that a goroutine is kept on its thread while several connections are ready at a time, that two do not keep
-// it, nor does one crowd, and that it is free again when few are ready.
+// TestThread: a goroutine is kept on its thread while several connections are ready at a time. Two connections do not keep
+// it, nor does a single crowd. It is free again when few are ready.
 func TestThread(t *testing.T) {
 	var at thread
 	rounds := func(count, n int) {
