@@ -20,8 +20,9 @@ func (t *Tx) StreamGroups(ns int, key string) (keydir.Collection, error) {
 
 // PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as
 // keydir/streamgroups.go has them, coll is what StreamGroups returns; if it is not valid, PutGroups looks. It returns
-// where the record is. A caller that knows it from before, and gives a value with the same first part, passes it as at:
-// while the record waits for the commit, and the new value is as long, that is written to it without a search.
+// where the record is. A caller that knows where the element has its record, and gives a value with the same first part,
+// passes that as at: while the record waits for the commit, and the new value is as long, that is written to it without
+// a search.
 func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -43,7 +44,7 @@ func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, 
 	if coll.Valid() && coll.Full() || !coll.Valid() && sp.Dir.Full(h) {
 		return 0, fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
 	}
-	if coll.Valid() && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
+	if at == 0 && coll.Valid() && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
 		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
 			return at, nil
 		}

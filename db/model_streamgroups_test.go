@@ -146,7 +146,10 @@ func (x *modelOp) see(g *modelGroup, consumer string) {
 }
 
 func (x *modelOp) act(g *modelGroup, consumer string) {
-	g.consumers[consumer] = modelConsumer{x.now, x.now}
+	c := g.consumers[consumer]
+	if since := x.now - c.active; c.active == -1 || since < 0 || since >= structures.ActiveStep {
+		g.consumers[consumer] = modelConsumer{x.now, x.now}
+	}
 }
 
 func opXGroupCreate(x *modelOp) {

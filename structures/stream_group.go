@@ -53,6 +53,7 @@ func (g StreamGroup) open() (o streamGroup, err error) {
 	if err != nil {
 		return o, err
 	}
+	o.record = loc
 	last, ok := ParseStreamID(parts[1], 0)
 	read, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || !ok {
@@ -133,11 +134,10 @@ func (o *streamGroup) put() (err error) {
 }
 
 // putNumbers writes the record of a consumer or of a pending entry.
-func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
+func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64, at keydir.Loc) (keydir.Loc, error) {
 	value := append(strconv.AppendUint(o.room(), uint64(number), 10), ' ')
 	value = append(strconv.AppendInt(value, a, 10), ' ')
-	_, err := o.putElem(elem, strconv.AppendInt(value, b, 10), 0)
-	return err
+	return o.putElem(elem, strconv.AppendInt(value, b, 10), at)
 }
 
 // putElem is Txn.PutGroups. The first element of a stream's groups creates their collection, which o then knows.
@@ -276,8 +276,9 @@ func (g StreamGroup) Destroy() (bool, error) {
 type groupConsumer struct {
 	name   string
 	number uint32
-	seen   int64 // milliseconds
-	active int64 // milliseconds, -1: never
+	seen   int64      // milliseconds
+	active int64      // milliseconds, -1: never
+	record keydir.Loc // that has them; see Txn.PutGroups
 }
 
 // consumer looks a consumer up.
@@ -291,19 +292,26 @@ func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error
 	if !ok {
 		return c, false, nil
 	}
-	c.number = keydir.GroupNumber(score)
+	c.number, c.record = keydir.GroupNumber(score), loc
 	c.seen, c.active, err = o.numbers(elem, loc)
 	return c, err == nil, err
 }
 
-func (o *streamGroup) putConsumer(c groupConsumer) error {
-	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
+func (o *streamGroup) putConsumer(c *groupConsumer) (err error) {
+	c.record, err = o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active, c.record)
+	return err
 }
 
-// SeenStep is how old, in milliseconds, the seen-time of a consumer becomes before a call that changes nothing else
-// writes it: a consumer that polls an empty stream shall not cost a record, and a sync, each time. Whatever is
-// delivered writes the exact time.
-const SeenStep = 10_000
+// The times of a consumer may be a little old, so that it does not cost a record each time.
+const (
+	// SeenStep is how old, in milliseconds, the seen-time becomes before a call that changes nothing else writes it: a
+	// consumer that polls an empty stream shall not cost a record, and a sync, each time.
+	SeenStep = 10_000
+
+	// ActiveStep is how old, in milliseconds, the active-time becomes before a call that delivers writes both times: of
+	// many consumers that are busy, each is given something in every other millisecond.
+	ActiveStep = 10
+)
 
 // see notes that a consumer has been seen, and makes it if it does not exist.
 func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
@@ -312,8 +320,7 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 		return c, false, err
 	}
 	if ok && o.Now-c.seen < SeenStep {
-		c.seen = o.Now // written if the consumer is given something: see acted
-		return c, false, nil
+		return c, false, nil // acted notes it if the consumer is given something
 	}
 	if !ok {
 		if len(name) > keydir.MaxName-keydir.GroupPrefix {
@@ -325,7 +332,7 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 		}
 	}
 	c.seen = o.Now
-	if err := o.putConsumer(c); err != nil {
+	if err := o.putConsumer(&c); err != nil {
 		return c, false, err
 	}
 	if !ok {
@@ -336,11 +343,11 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 
 // acted notes that a consumer has been given something.
 func (o *streamGroup) acted(c *groupConsumer) error {
-	if c.active == o.Now {
+	if since := o.Now - c.active; c.active != neverActive && 0 <= since && since < ActiveStep {
 		return nil
 	}
-	c.active = o.Now
-	return o.putConsumer(*c)
+	c.seen, c.active = o.Now, o.Now
+	return o.putConsumer(c)
 }
 
 // CreateConsumer makes a consumer, and says whether it is new. O(log n).

@@ -85,8 +85,8 @@ func (s Stream) GroupNames() (names []string, err error) {
 // StreamConsumer is what is known of a consumer.
 type StreamConsumer struct {
 	Name    string
-	Seen    int64 // when it last tried to get entries, in Unix milliseconds; up to SeenStep earlier if it was given none
-	Active  int64 // when it last was given entries, in Unix milliseconds; -1: never
+	Seen    int64 // when it last tried to get entries, in Unix milliseconds; up to ActiveStep earlier, or SeenStep if it was given none
+	Active  int64 // when it last was given entries, in Unix milliseconds, up to ActiveStep earlier; -1: never
 	Pending int
 }
 
@@ -158,7 +158,7 @@ func (s Stream) RestoreGroup(state StreamGroupState) error {
 			return err
 		}
 		made.seen, made.active = c.Seen, max(c.Active, neverActive)
-		if err := o.putConsumer(made); err != nil {
+		if err := o.putConsumer(&made); err != nil {
 			return err
 		}
 		numbers[c.Name] = made.number

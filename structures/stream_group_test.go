@@ -82,3 +82,38 @@ func TestStreamGroupProgress(t *testing.T) {
 		}
 	}
 }
+
+// TestConsumerTimes draws when a delivery notes the times of its consumer: not within ActiveStep of the last one, and
+// always after the clock was set back.
+func TestConsumerTimes(t *testing.T) {
+	m := newMemory()
+	s := structures.Stream{Txn: m, Key: "s"}
+	g := structures.StreamGroup{Txn: m, Key: "s", Name: "g"}
+	must(t, g.Create(structures.StreamGroupStart{Make: true}))
+	for _, step := range []struct {
+		now, seen, active int64
+		found             bool
+	}{
+		{1000, 1000, -1, false},
+		{1003, 1003, 1003, true},
+		{1003 + structures.ActiveStep - 1, 1003, 1003, true},
+		{1003 + structures.ActiveStep, 1013, 1013, true},
+		{1012, 1012, 1012, true}, // the clock was set back
+		{1012 + structures.SeenStep - 1, 1012, 1012, false},
+		{1012 + structures.SeenStep, 11012, 1012, false},
+		{1013 + structures.SeenStep, 11013, 11013, true},
+	} {
+		if step.found {
+			_, _, err := s.Add([][]byte{[]byte("f"), nil}, structures.StreamAddOptions{})
+			must(t, err)
+		}
+		found := false
+		g.Now = step.now
+		must(t, g.Read(structures.StreamGroupRead{Consumer: "c"}, func(structures.StreamID, [][]byte) bool { found = true; return true }))
+		list, err := g.Consumers()
+		must(t, err)
+		if c := list[0]; found != step.found || c.Seen != step.seen || c.Active != step.active {
+			t.Errorf("at %d: found %v, seen %d, active %d; want %v, %d, %d", step.now, found, c.Seen, c.Active, step.found, step.seen, step.active)
+		}
+	}
+}

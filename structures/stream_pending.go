@@ -38,7 +38,8 @@ func (o *streamGroup) pendingOf(id StreamID) (p pending, ok bool, err error) {
 }
 
 func (o *streamGroup) putPending(p pending) error {
-	return o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries)
+	_, err := o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries, 0)
+	return err
 }
 
 // removePending removes a pending entry, and says whether it was there.

@@ -37,7 +37,8 @@ type Keys struct {
 // Append appends the keys of one run.
 func (k *Keys) Append(keys []string, args [][]byte) []string {
 	if k.isScattered() {
-		for _, i := range k.scattered(args) {
+		var room [8]int
+		for _, i := range k.scattered(room[:0], args) {
 			keys = appendKey(keys, args[i])
 		}
 		return keys
@@ -75,12 +76,12 @@ func (k *Keys) span(args [][]byte) (first, end, step int) {
 	return k.First, min(len(args), k.First+k.Last+1), k.Step
 }
 
-// scattered returns the indexes of keys whose places depend on words. Wherever a keyword stands more than once, all are
+// scattered appends the indexes of keys whose places depend on words. Wherever a keyword stands more than once, all are
 // taken: to lock too many keys does no harm.
-func (k *Keys) scattered(args [][]byte) (list []int) {
+func (k *Keys) scattered(list []int, args [][]byte) []int {
 	if k.Unknown {
 		if k.find != nil {
-			list = k.find(args)
+			return k.find(args)
 		}
 		return list
 	}
@@ -142,7 +143,7 @@ func (k *Keys) UseBy(args [][]byte) string {
 // positions returns the indexes of the keys of one run.
 func (k *Keys) positions(args [][]byte) (list []int) {
 	if k.isScattered() {
-		return k.scattered(args)
+		return k.scattered(nil, args)
 	}
 	first, end, step := k.span(args)
 	for i := first; i < end; i += step {

@@ -323,13 +323,18 @@ func (c *Call) entries(s db.Stream, r structures.StreamRange) error {
 	mark, n := c.Out.Begin(), 0
 	err := s.VisitRange(r, func(id db.StreamID, fields [][]byte) bool {
 		n++
-		c.Out.Array(2)
-		c.streamID(id)
-		c.bulks(fields)
-		return !c.Out.Exceeded()
+		return c.visited(id, fields)
 	})
 	c.Out.EndArray(mark, n)
 	return err
+}
+
+// visited replies with an entry that is not copied, and reports whether there is room for more.
+func (c *Call) visited(id db.StreamID, fields [][]byte) bool {
+	c.Out.Array(2)
+	c.streamID(id)
+	c.bulks(fields)
+	return !c.Out.Exceeded()
 }
 
 func (c *Call) streamID(id db.StreamID) {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -69,23 +68,9 @@ func xreadgroupCommand(c *Call) error {
 // readGroupNew is XREADGROUP of what the group of one stream has not delivered, as most consumers send it: the group is
 // looked up once.
 func (c *Call) readGroupNew(r readRequest) error {
-	key, n := r.keys[0], 0
-	var mark resp.Mark
+	key := r.keys[0]
 	how := structures.StreamGroupRead{Consumer: r.consumer, Count: r.count, NoAck: r.noAck}
-	err := c.Tx.Stream(key).Group(r.group).VisitRead(how, func(id db.StreamID, fields [][]byte) bool {
-		if n++; n == 1 {
-			c.streamReplies(1)
-			c.streamReply(key)
-			mark = c.Out.Begin()
-		}
-		c.Out.Array(2)
-		c.streamID(id)
-		c.bulks(fields)
-		return !c.Out.Exceeded()
-	})
-	if n > 0 {
-		c.Out.EndArray(mark, n)
-	}
+	n, err := c.oneStream(key, func(visit visitEntry) error { return c.Tx.Stream(key).Group(r.group).VisitRead(how, visit) })
 	if err != nil {
 		return errReadGroup(err, key, r.group)
 	}

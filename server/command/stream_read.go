@@ -116,6 +116,9 @@ func xreadCommand(c *Call) error {
 	if err != nil {
 		return err
 	}
+	if len(r.keys) == 1 {
+		return c.readOne(r)
+	}
 	after := make([]db.StreamID, len(r.keys))
 	var there []int
 	for i, key := range r.keys {
@@ -142,6 +145,44 @@ func xreadCommand(c *Call) error {
 		}
 	}
 	return nil
+}
+
+// readOne is XREAD of one stream, as most readers send it: the stream is looked up once.
+func (c *Call) readOne(r readRequest) error {
+	key := r.keys[0]
+	after, err := c.readAfter(key, r.ids[0])
+	if err != nil {
+		return err
+	}
+	n := 0
+	if after != db.MaxStreamID { // nothing comes after it
+		all := structures.StreamRange{From: after.Next(), To: db.MaxStreamID, Count: r.count}
+		n, err = c.oneStream(key, func(visit visitEntry) error { return c.Tx.Stream(key).VisitRange(all, visit) })
+	}
+	if err != nil || n > 0 {
+		return err
+	}
+	return c.readWait(r, []db.StreamID{after})
+}
+
+// visitEntry is called for an entry, and reports whether there shall be more.
+type visitEntry = func(id db.StreamID, fields [][]byte) bool
+
+// oneStream replies with the entries of one stream that read finds, if there are any, and returns how many there are.
+func (c *Call) oneStream(key string, read func(visit visitEntry) error) (n int, err error) {
+	var mark resp.Mark
+	err = read(func(id db.StreamID, fields [][]byte) bool {
+		if n++; n == 1 {
+			c.streamReplies(1)
+			c.streamReply(key)
+			mark = c.Out.Begin()
+		}
+		return c.visited(id, fields)
+	})
+	if n > 0 {
+		c.Out.EndArray(mark, n)
+	}
+	return n, err
 }
 
 // readAfter is the id that an argument of XREAD says to read after.
