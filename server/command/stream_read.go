@@ -154,11 +154,11 @@ func (c *Call) readOne(r readRequest) error {
 	if err != nil {
 		return err
 	}
-	n := 0
-	if after != db.MaxStreamID { // nothing comes after it
-		all := structures.StreamRange{From: after.Next(), To: db.MaxStreamID, Count: r.count}
-		n, err = c.oneStream(key, func(visit visitEntry) error { return c.Tx.Stream(key).VisitRange(all, visit) })
+	all := structures.StreamRange{From: after.Next(), To: db.MaxStreamID, Count: r.count}
+	if after == db.MaxStreamID { // nothing comes after it
+		all.From, all.To = after, after.Previous()
 	}
+	n, err := c.oneStream(key, func(visit visitEntry) error { return c.Tx.Stream(key).VisitRange(all, visit) })
 	if err != nil || n > 0 {
 		return err
 	}
