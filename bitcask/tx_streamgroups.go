@@ -44,7 +44,7 @@ func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, 
 	if coll.Valid() && coll.Full() || !coll.Valid() && sp.Dir.Full(h) {
 		return 0, fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
 	}
-	if at == 0 && coll.Valid() && !keydir.IsPending(elem) { // calls that deliver write their group and their consumer each time
+	if at == 0 && coll.Valid() && !keydir.IsPending(elem) { // a group or a consumer may have a record that waits
 		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
 			return at, nil
 		}

@@ -268,7 +268,7 @@ func TestStreamGroupsAndWatch(t *testing.T) {
 }
 
 // TestGroupPollWritesNothing: a consumer that finds nothing costs no record, but every ten seconds one for when it was
-// seen; one that is given something has the exact time.
+// seen; one that is given something after a while has the exact time.
 func TestGroupPollWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := inMemory(t, &db.Options{ExpireEvery: -1})

@@ -309,7 +309,7 @@ const (
 	SeenStep = 10_000
 
 	// ActiveStep is how old, in milliseconds, the active-time becomes before a call that delivers writes both times: of
-	// many consumers that are busy, each is given something in every other millisecond.
+	// many busy consumers each is given something about once a millisecond.
 	ActiveStep = 10
 )
 

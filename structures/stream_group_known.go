@@ -28,7 +28,7 @@ type groupFacts struct {
 	positioned bool // the following three are known
 	last       StreamID
 	read       int64      // entries, -1 if unknown
-	record     keydir.Loc // that has them, if it has been written; see Txn.PutGroups
+	record     keydir.Loc // that has them; see Txn.PutGroups
 
 	place    keydir.EntryPlace // of the last entry that was read
 	informed bool              // the following two are known

@@ -81,7 +81,7 @@ func (k *Keys) span(args [][]byte) (first, end, step int) {
 func (k *Keys) scattered(list []int, args [][]byte) []int {
 	if k.Unknown {
 		if k.find != nil {
-			return k.find(args)
+			list = append(list, k.find(args)...)
 		}
 		return list
 	}

@@ -323,14 +323,14 @@ func (c *Call) entries(s db.Stream, r structures.StreamRange) error {
 	mark, n := c.Out.Begin(), 0
 	err := s.VisitRange(r, func(id db.StreamID, fields [][]byte) bool {
 		n++
-		return c.visited(id, fields)
+		return c.visitedEntry(id, fields)
 	})
 	c.Out.EndArray(mark, n)
 	return err
 }
 
-// visited replies with an entry that is not copied, and reports whether there is room for more.
-func (c *Call) visited(id db.StreamID, fields [][]byte) bool {
+// visitedEntry replies with an entry that is not copied, and reports whether there is room for more.
+func (c *Call) visitedEntry(id db.StreamID, fields [][]byte) bool {
 	c.Out.Array(2)
 	c.streamID(id)
 	c.bulks(fields)

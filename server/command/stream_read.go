@@ -177,7 +177,7 @@ func (c *Call) oneStream(key string, read func(visit visitEntry) error) (n int, 
 			c.streamReply(key)
 			mark = c.Out.Begin()
 		}
-		return c.visited(id, fields)
+		return c.visitedEntry(id, fields)
 	})
 	if n > 0 {
 		c.Out.EndArray(mark, n)
