@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -102,7 +102,8 @@ func renewRun() *Run {
 	return r
 }
 
-// outcome is what a program replies, or fails with, on a machine.
+// outcome is what a program replies, or fails with, on a machine. No time passes meanwhile, however slow the computer is:
+// a machine whose run was long is not used again.
 func outcome(t *testing.T, m *machine, source string) (text string, err error) {
 	t.Helper()
 	proto, err := compile(source, "user_script", nil)
@@ -110,7 +111,8 @@ func outcome(t *testing.T, m *machine, source string) (text string, err error) {
 		t.Fatal(source, err)
 	}
 	var out resp.Writer
-	if err := m.execute(&Program{proto: proto}, renewRun(), &out); err != nil {
+	synctest.Test(t, func(*testing.T) { err = m.execute(&Program{proto: proto}, renewRun(), &out) })
+	if err != nil {
 		return err.Error(), err
 	}
 	return string(bytes.Clone(out.Bytes())), nil
@@ -136,7 +138,7 @@ func TestRenewedMachineIsAsNew(t *testing.T) {
 				t.Errorf("%s fails with %q, and before with %q", failing[i], text, before)
 			}
 			errs[failing[i]] = text
-			if m.long || m.panicked { // a slow machine, or a panic of the interpreter
+			if m.panicked { // the interpreter
 				m = newMachine(e)
 				continue
 			}
@@ -260,16 +262,12 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 			`local function f(n) return 1 + f(n + 1) end return {pcall(f, 0)}`,
 			`local function f(n) return 1 + f(n + 1) end error({err = select(2, pcall(f, 0))})`,
 		} {
-			text, err := outcome(t, m, source)
+			text, _ := outcome(t, m, source)
 			if !strings.Contains(text, "stack overflow") {
 				t.Errorf("%s: %q", source, text)
 			}
-			if m.panicked || err != nil && !m.long && !m.reusable() {
+			if !m.reusable() {
 				t.Fatalf("%s: the machine is dropped", source)
-			}
-			if m.long { // a slow machine
-				m = newMachine(e)
-				continue
 			}
 			for _, probe := range probes {
 				want, _ := outcome(t, newMachine(e), probe)
@@ -278,10 +276,7 @@ func TestDeepRecursionKeepsMachine(t *testing.T) {
 					t.Fatalf("after %s\n%s\nis %q, want %q", source, probe, got, want)
 				}
 				if err != nil && !m.reusable() {
-					if !m.long {
-						t.Fatalf("after %s\n%s: the machine is dropped", source, probe)
-					}
-					m = newMachine(e)
+					t.Fatalf("after %s\n%s: the machine is dropped", source, probe)
 				}
 			}
 		}
@@ -358,7 +353,7 @@ func TestClosuresSurviveErrors(t *testing.T) {
 			if err != nil || got != "*3\r\n:2\r\n:3\r\n:4\r\n" {
 				t.Errorf("%s\nis %q, %v", source, got, err)
 			}
-			if m.panicked || m.long {
+			if m.panicked {
 				m = newMachine(NewEngine("7.4.0"))
 			}
 		}
@@ -391,7 +386,7 @@ func TestSpareThreadIsNobodys(t *testing.T) {
 				t.Error("it does not fail")
 			}
 		}
-		if m.panicked || m.long {
+		if m.panicked {
 			m = newMachine(e)
 		}
 	}
@@ -403,19 +398,15 @@ func TestErrorsLeaveThreads(t *testing.T) {
 	m := newMachine(NewEngine("7.4.0"))
 	const deep = `local function f(n) return 1 + f(n + 1) end `
 	for _, source := range []string{deep + `return f(0)`, deep + `return {pcall(f, 0)}`, `error("x")`, `return {pcall(error, "x")}`} {
-		proto, err := compile(source, "user_script", nil)
-		if err != nil {
-			t.Fatal(source, err)
-		}
 		least := uint64(math.MaxUint64)
 		for range 8 {
-			run := renewRun()
-			run.Waits(time.Hour) // so that it is not long on a slow machine, which would cost the Lua machine
 			var before, after runtime.MemStats
-			var out resp.Writer
 			runtime.ReadMemStats(&before)
-			_ = m.execute(&Program{proto: proto}, run, &out)
+			_, _ = outcome(t, m, source)
 			runtime.ReadMemStats(&after)
+			if !m.reusable() {
+				t.Fatalf("%s: the machine is dropped", source)
+			}
 			least = min(least, after.TotalAlloc-before.TotalAlloc)
 		}
 		if least > 400<<10 {
@@ -449,9 +440,6 @@ func TestIdleMachineForgets(t *testing.T) {
 		before := live()
 		_, _ = outcome(t, m, source)
 		e.release(m)
-		if m.long { // a slow machine: it is not kept
-			continue
-		}
 		if grown := int64(live() - before); grown > 4<<20 {
 			t.Errorf("%s: the idle machine keeps %d bytes", source, grown)
 		}
