@@ -33,7 +33,7 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
 
 // ErrSavepoint is returned for a savepoint of another transaction, or of a part of this one that has been rolled back.
-var ErrSavepoint = errors.New("bitcask: no such savepoint in the transaction")
+var ErrSavepoint = errors.New("stave: no such savepoint in the transaction")
 
 // Savepoint marks this moment, to come back to with RollbackTo.
 func (t *Tx) Savepoint() Savepoint {
