@@ -103,8 +103,8 @@ type touchedCollection struct {
 
 var errReadTx = errors.New("bitcask: write in a read-only transaction")
 
-// ErrNotLocked is returned for a key that a transaction has not locked: Begin was given others. The error names the key.
-// What needs more than keys says what.
+// ErrNotLocked is returned for a key that a transaction has not locked, because Begin was given others, and for a call
+// that needs all keys. The error says which.
 var ErrNotLocked = errors.New("stave: not locked by the transaction")
 
 // ErrTxDone is returned by methods of a transaction that has ended.
