@@ -322,7 +322,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
-	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, err) {
+	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -337,7 +337,7 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
-	if s.cooldown.Active() && s.postpone(cmd, err) { // after a script of the batch
+	if s.cooldown.Active() && s.postpone(cmd, args, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {

@@ -22,7 +22,7 @@ const (
 	maxCCalls    = 195       // calls of Go functions that call back into the script [200]
 	maxStack     = 100_000   // nested calls of all coroutines and pcalls within each other: they share a stack of Go, whose end is that of the process
 	maxNesting   = 7_900     // lists within lists of JSON, whatever the script sets [about 8,000]
-	maxUnpack    = 7_900     // results of unpack [8,000]
+	maxUnpack    = 8_000     // arguments and results of unpack and its like [the same]
 	maxString    = 512 << 20 // bytes of a string
 	lookAfter    = 256       // instructions between two looks at the clock,
 	stepBytes    = 64 << 10  // with strings of up to so many bytes: see stride
