@@ -100,7 +100,7 @@ func (b *blocked) giveUp(how waitEnd) bool {
 	return true
 }
 
-// errBlocked ends a handler whose command waits. It has neither replied nor changed anything.
+// errBlocked ends a handler whose command waits. It has not replied; what it has changed is committed.
 var errBlocked = errors.New("the command waits")
 
 // startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
@@ -193,6 +193,16 @@ func (s *Session) unblock() {
 	}
 	s.blocked = nil
 	s.client.blocked.Store(nil)
+}
+
+// abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
+// a waiter may have been served by then.
+func (s *Session) abandonWait() bool {
+	if !s.blocked.giveUp(timedOut) {
+		return false
+	}
+	s.unblock()
+	return true
 }
 
 // finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
