@@ -209,7 +209,12 @@ func TestDebug(t *testing.T) {
 			{"DEBUG SLEEP x", "-ERR value is not a valid float\r\n"},
 			{"DEBUG OBJECT k", "-ERR no such key\r\n"},
 			{"SET k v", "+OK\r\n"},
-			{"DEBUG OBJECT k", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:13 lru:0 lru_seconds_idle:0\r\n"},
+			{"DEBUG OBJECT k", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:2 lru:0 lru_seconds_idle:0\r\n"},
+			{"MULTI", "+OK\r\n"},
+			{"DEBUG SLEEP 0", "+QUEUED\r\n"},
+			{"DEBUG OBJECT k", "+QUEUED\r\n"}, // would wait for the locks of EXEC
+			{"EXEC", "*2\r\n+OK\r\n-ERR Command not allowed inside a transaction\r\n"},
+			{"DEBUG PROTOCOL attrib", "$39\r\nSome real reply following the attribute\r\n"},
 			{"DEBUG NOPE", "-ERR unknown subcommand or wrong number of arguments for 'NOPE'. Try DEBUG HELP.\r\n"},
 		} {
 			s.Feed([]byte(tt[0] + "\r\n"))
