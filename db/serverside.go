@@ -12,6 +12,7 @@ func init() {
 		SetInterrupt:          (*Tx).setInterrupt,
 		InterruptibleKeyspace: (*Store).interruptibleKeyspace,
 		SetRoom:               (*Tx).setRoom,
+		Held:                  (*Tx).held,
 		OnChangesAndReads:     (*Store).onChanges,
 		SetOrigin:             (*Tx).setOrigin,
 		NoteRead:              (*Tx).noteRead,

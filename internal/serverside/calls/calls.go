@@ -42,6 +42,10 @@ type DB[Store, Tx, Keyspace any] struct {
 	// transaction.
 	SetRoom func(t Tx, f func(n int) error)
 
+	// Held is about how much memory a transaction has taken so far, in bytes: what it has written, what rolls that back, and
+	// what the index has grown by.
+	Held func(t Tx) int
+
 	// OnChangesAndReads is Store.OnChanges with the origins of the changes, and with the reads that NoteRead has put among
 	// them. The ticket is a db.Ticket. fn must not keep the slice.
 	OnChangesAndReads func(s Store, fn func(changes []Change, ticket uint64)) (stop func())
