@@ -8,6 +8,7 @@ func init() {
 	calls.Register(&calls.DB[*Store, *Tx, Keyspace]{
 		TryBegin:              (*Store).tryBegin,
 		Prefetch:              (*Tx).prefetch,
+		WaitedKeys:            (*Store).waitedKeys,
 		ServeWaiters:          (*Tx).serveWaiters,
 		SetInterrupt:          (*Tx).setInterrupt,
 		InterruptibleKeyspace: (*Store).interruptibleKeyspace,

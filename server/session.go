@@ -418,7 +418,11 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	s.server.noteSlow(&s.client, took, cmd, args, 0)
+	if err == errBlocked { // it is noted when its wait is over, which is not counted
+		s.blocked.took = took
+	} else {
+		s.server.noteSlow(&s.client, took, cmd, args, 0)
+	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took

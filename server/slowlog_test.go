@@ -275,3 +275,33 @@ func TestSlowLogHidesPasswords(t *testing.T) {
 		t.Errorf("SLOWLOG GET: %q", got)
 	}
 }
+
+// TestSlowlogOfAWait: a command that waits is in the slow log when it has been served, or its time is over, and not
+// before.
+func TestSlowlogOfAWait(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		admin := v.NewSession()
+		do(admin, "CONFIG", "SET", "slowlog-log-slower-than", "0")
+		for _, tt := range []struct{ wait, end string }{{"BLPOP k 0", "RPUSH k v"}, {"BZPOPMIN z 0", "ZADD z 1 a"}, {"XREAD BLOCK 0 STREAMS s $", "XADD s 1-1 f v"}} {
+			c := dial(t, address)
+			c.send(tt.wait + "\r\n")
+			for began := time.Now(); !strings.Contains(v.Info("clients"), "blocked_clients:1\r\n"); time.Sleep(time.Millisecond) {
+				if time.Since(began) > time.Minute {
+					t.Fatalf("%s does not wait", tt.wait)
+				}
+			}
+			name := strings.Fields(tt.wait)[0]
+			if log := do(admin, "SLOWLOG", "GET"); strings.Contains(log, "\r\n"+name+"\r\n") {
+				t.Errorf("%s waits, and is in the slow log: %q", tt.wait, log)
+			}
+			do(admin, "SLOWLOG", "RESET")
+			do(admin, strings.Fields(tt.end)...)
+			c.line()
+			if log := do(admin, "SLOWLOG", "GET"); !strings.Contains(log, "\r\n"+name+"\r\n") {
+				t.Errorf("%s has been served, and is not in the slow log: %q", tt.wait, log)
+			}
+			c.Close()
+		}
+	})
+}

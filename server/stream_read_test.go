@@ -80,12 +80,16 @@ func TestWaitingConsumerIsThere(t *testing.T) {
 		}
 		for i, read := range []string{"XREADGROUP GROUP g %s BLOCK 0 STREAMS {s}1 >", "XREADGROUP GROUP g %s NOACK BLOCK 0 STREAMS {s}1 >", "XREADGROUP GROUP g %s BLOCK 0 STREAMS {s}1 {s}2 > >"} {
 			name := fmt.Sprint("consumer", i)
+			keys := strings.Count(read, "{s}")
 			c := dial(t, address)
 			c.send(fmt.Sprintf(read, name) + "\r\n")
 			for began := time.Now(); !strings.Contains(v.Info("clients"), "blocked_clients:1\r\n"); time.Sleep(time.Millisecond) {
 				if time.Since(began) > time.Minute {
 					t.Fatalf("%s does not wait", read)
 				}
+			}
+			if info := v.Info("clients"); !strings.Contains(info, fmt.Sprintf("total_blocking_keys:%d\r\ntotal_blocking_keys_on_nokey:%d\r\n", keys, keys)) {
+				t.Errorf("%s: %s", read, info)
 			}
 			for _, stream := range strings.Fields(read) {
 				if !strings.HasPrefix(stream, "{s}") {
