@@ -35,8 +35,8 @@ type watchers struct {
 	mu      sync.Mutex // guards the rest, and Waiter.claimed
 	closed  bool
 	watches map[nsKey]map[*Watch]bool // whether the key existed when it was added
-	queues  map[awaited]*list.List // of *Waiter, first come first
-	waiting map[Type]int           // keys in queues, by the type that they are to hold
+	queues  map[awaited]*list.List    // of *Waiter, first come first
+	waiting map[Type]int              // keys in queues, by the type that they are to hold
 }
 
 // Watch reports whether keys have changed since they were added to it: whether they have been written, deleted, or have

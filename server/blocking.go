@@ -28,8 +28,8 @@ import (
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
 	command   *command.Command
-	args      [][]byte      // its own, for the slow log
-	took      time.Duration // until it waited
+	args      [][]byte            // its own, for the slow log
+	took      time.Duration       // until it waited
 	waiter    *db.Waiter          // nil: nothing that a writer could give
 	deadline  time.Time           // zero: none
 	reply     func(*command.Call) // replies with what the waiter was given

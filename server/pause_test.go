@@ -95,9 +95,13 @@ redis.register_function('writes', function() return 1 end)`
 				c.send("PING\r\n")
 				ended := make(chan struct{})
 				go func() {
-					for c.line() != "+PONG" {
+					defer close(ended)
+					for line := ""; line != "+PONG\r\n"; {
+						var err error
+						if line, err = c.in.ReadString('\n'); err != nil {
+							return // the test has failed
+						}
 					}
-					close(ended)
 				}()
 				patience := time.Minute
 				if tt.waits {
@@ -110,7 +114,7 @@ redis.register_function('writes', function() return 1 end)`
 					}
 				case <-time.After(patience):
 					if !tt.waits {
-						t.Errorf("%.30q waits; within EXEC: %t", tt.args, within)
+						t.Fatalf("%.30q waits; within EXEC: %t", tt.args, within)
 					}
 				}
 				do(admin, "CLIENT", "UNPAUSE")

@@ -259,11 +259,10 @@ func (r *scriptRun) taken() (others, most int64) {
 
 // wrote is for the memory limit of the run, to which what it writes does not count.
 func (r *scriptRun) wrote() int {
-	tx := r.tx
-	if tx == nil {
+	if r.tx == nil {
 		return 0
 	}
-	return serverside.DB.Held(tx)
+	return serverside.DB.Held(r.tx)
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that

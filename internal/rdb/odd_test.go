@@ -179,7 +179,7 @@ func TestBadValuesAreSkipped(t *testing.T) {
 	stream := threeEntries(t)
 	body := stream[1 : len(stream)-footerLength]
 	node := slices.Clone(body) // begins after the type
-	node[nodeCount-1] = 0xfe // no encoding of a listpack has that
+	node[nodeCount-1] = 0xfe   // no encoding of a listpack has that
 	group := slices.Concat(body[:len(body)-1], []byte{2}, []byte("\x01g\x01\x01\x00\x00\x00"), []byte("\x01g\x01\x01\x00\x00\x00"))
 	for name, value := range map[string]string{
 		"compressed string":    "00 00c3 01 05 61",
