@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/undo"
@@ -27,6 +28,15 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 	t.undo = append(t.undo, undo.Op{Kind: undo.Rewrite, Index: int64(at), Elem: string(rec.Value)})
 	copy(t.buf[at:], value)
 	return true
+}
+
+// indexed is about how much memory the index takes for a record that a transaction has written, in bytes.
+const indexed = 128
+
+// Held is about how much memory the transaction has taken so far, in bytes: its records, what rolls them back, and what
+// the index has grown by. O(1).
+func (t *Tx) Held() int {
+	return cap(t.buf) + t.outOfLine + cap(t.recs)*int(unsafe.Sizeof(txRecord{})) + cap(t.undo)*int(unsafe.Sizeof(undo.Op{})) + len(t.recs)*indexed
 }
 
 // Savepoint is a moment within a transaction.
