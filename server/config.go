@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
+	"github.com/stavedb/stave/server/internal/web"
 )
 
 // The settings of a running server. Package settings says which there are and where their values come from,
@@ -113,16 +114,21 @@ func (v *Server) initConfig() error {
 // merges, and the process for itself.
 const reservedFiles = 64
 
+// mostClients is how many clients there may be beside them, and beside the connections of HTTP.
+func (v *Server) mostClients() (most int64, known bool) {
+	files, known := socket.FileLimit()
+	if v.servesHTTP.Load() {
+		files -= web.MaxConnections
+	}
+	return max(files-reservedFiles, 1), known
+}
+
 // limitClients lowers maxclients to what the limit of open files allows. A server without listeners has no
 // clients and is left alone by it.
 func (v *Server) limitClients() {
-	most, known := socket.FileLimit()
-	if !known {
-		return
-	}
-	if most = max(most-reservedFiles, 1); v.tunables.maxClients.Load() > most {
-		v.options.Logger.Warn("maxclients is lowered to what the limit of open files allows", "maxclients", most, "was", v.tunables.maxClients.Load(),
-			"reserved", reservedFiles)
+	most, known := v.mostClients()
+	if was := v.tunables.maxClients.Load(); known && was > most {
+		v.options.Logger.Warn("maxclients is lowered to what the limit of open files allows", "maxclients", most, "was", was)
 		v.tunables.maxClients.Store(most)
 	}
 }

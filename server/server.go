@@ -50,7 +50,8 @@ type Server struct {
 	open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
-	counted counted
+	counted    counted
+	servesHTTP atomic.Bool // its connections need descriptors, too
 
 	bound     atomic.Pointer[Bound] // what ServeBound serves; nil without it
 	config    *settings.Config
