@@ -50,6 +50,8 @@ type Server struct {
 	open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
+	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
+
 	counted    counted
 	servesHTTP atomic.Bool // its connections need descriptors, too
 

@@ -22,7 +22,7 @@ const (
 	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
 	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
 	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
-	coarseSecond     = time.Second // deadlines are renewed this often, not at each read and write
+	coarseSecond     = time.Second       // deadlines are renewed this often, not at each read and write
 )
 
 // Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and

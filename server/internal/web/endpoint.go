@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -106,7 +107,7 @@ func (e *Endpoint) handler() http.Handler {
 // readiness reports whether the server does what it is for: takes writes, or shows what another process writes.
 func (e *Endpoint) readiness() (text string, ready bool) {
 	if f := e.Store.FollowState(); f.Err != nil && !errors.Is(f.Err, db.ErrNotFollowing) {
-		return fmt.Sprintf("the store has not followed its writer since %s: %v", f.Since.UTC().Format(time.RFC3339), f.Err), false
+		return fmt.Sprintf("the store has not followed its writer since %s: %s", f.Since.UTC().Format(time.RFC3339), redact.Error(f.Err, "")), false
 	}
 	state := e.Store.Stats().State
 	return fmt.Sprintf("the store is %s", state), state == db.StateOK
