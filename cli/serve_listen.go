@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -73,8 +74,8 @@ func (l *listening) readAddress(addr string, config *server.Config) error {
 		return usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
 	}
 	l.tcp.Addr, l.tcp.Port = addr, port
-	if host == "" {
-		host = "*"
+	if host == "" || host == "*" {
+		host = "* -::*"
 	}
 	if l.tcp.TLSPort == "0" { // which has the hosts of bind
 		err = config.Set("bind", host)
@@ -103,6 +104,9 @@ func (l *listening) openSockets(ctx context.Context, config *server.Config) (s s
 	}
 	if s.bound, err = l.tcp.Open(ctx); err != nil {
 		return s, closeAll(err, s.unix)
+	}
+	if len(s.unix)+len(s.bound.Addrs()) == 0 {
+		return s, errors.Join(fmt.Errorf("this machine has none of the addresses of bind: %s", config.Get("bind")), s.bound.Close())
 	}
 	return s, nil
 }
