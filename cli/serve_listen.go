@@ -63,15 +63,17 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 }
 
 // readAddress takes what --addr says in the place of bind and port, so that a change of the file does not replace it:
-// values that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs.
+// values that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs; a
+// host alone has the port of the settings.
 func (l *listening) readAddress(addr string, config *server.Config) error {
 	if strings.HasPrefix(addr, "/") {
 		l.tcp.Port = "0"
 		return config.Set("port", "0")
 	}
+	addr = withPort(addr, config.Get("port"))
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
+		return usagef("--addr must be HOST, HOST:PORT, or a path that starts with /, not %q", addr)
 	}
 	l.tcp.Addr, l.tcp.Port = addr, port
 	if host == "" || host == "*" {

@@ -70,7 +70,7 @@ func TestServeRefusesSettings(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	want(t, "", "stave.conf:2: unknown directive \"maxclient\": did you mean \"maxclients\"?", 2, "", "serve", "--dir", data, "--config", file)
 	want(t, "", "gone.conf: no such file", 2, "", "serve", "--dir", data, "--config", filepath.Join(dir, "gone.conf"))
-	want(t, "", "--addr must be HOST:PORT, or a path that starts with /, not \"nonsense\"", 2, "", "serve", "--dir", data, "--addr", "nonsense")
+	want(t, "", "--addr must be HOST, HOST:PORT, or a path that starts with /, not \"a:b:c\"", 2, "", "serve", "--dir", data, "--addr", "a:b:c")
 	t.Setenv("STAVE_TIMEOUTS", "1")
 	want(t, "", "$STAVE_TIMEOUTS: unknown directive", 2, "", "serve", "--dir", data)
 	t.Setenv("STAVE_TIMEOUTS", "")
