@@ -88,14 +88,7 @@ func (l *listening) readAddress(addr string, config *server.Config) error {
 // judge refuses addresses that would leave the data open. That is an error of usage; a host that cannot be looked up is
 // one of opening.
 func (l *listening) judge(ctx context.Context, o *server.Options) error {
-	err := l.tcp.Check(ctx, o)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, server.ErrNoPassword), errors.Is(err, server.ErrPlainText):
-		return usagef("%w", err)
-	}
-	return failed(exitOpen, err)
+	return judged(l.tcp.Check(ctx, o))
 }
 
 // openSockets opens the sockets, or none: a port that is taken closes what was opened before it. The file of a Unix

@@ -105,6 +105,6 @@ func TestServeHTTP(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
-	want(t, "", "http-addr: ", 3, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "nonsense")
+	want(t, "", "http: nonsense: ", 2, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "nonsense")
 	want(t, "", "refusing to serve /metrics", 2, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "0.0.0.0:0")
 }

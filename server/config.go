@@ -32,7 +32,11 @@ import (
 type Config struct{ inner *settings.Config }
 
 // NewConfig returns settings that are all at their defaults.
-func NewConfig() *Config { return &Config{settings.New()} }
+func NewConfig() *Config {
+	inner := settings.New()
+	inner.JudgeUser = judgeUser
+	return &Config{inner}
+}
 
 // File is the path of the file that Load has read, or "".
 func (c *Config) File() string { return c.inner.File() }
@@ -46,8 +50,9 @@ func (c *Config) IsSet(name string) bool { return c.inner.IsSet(name) }
 // Set sets a value as a flag of the command line does.
 func (c *Config) Set(name, value string) error { return c.inner.Set(name, value) }
 
-// Load reads a file and what it includes. All directives are checked; the error names file and line of the
-// first that is wrong, and then nothing has changed. A warning is a directive that has no effect, or a password that others may read.
+// Load reads a file and what it includes. All directives are checked; the error has a line for each that is wrong, with
+// file and line number, and then nothing has changed. A warning is about directives that have no effect, or a password
+// that others may read.
 func (c *Config) Load(path string) (warnings []string, err error) { return c.inner.Load(path) }
 
 // Environment takes settings from variables such as STAVE_MAXCLIENTS for maxclients. A variable with that
