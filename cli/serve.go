@@ -123,7 +123,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	// An error in the settings that New alone can find, such as in a file of users, closes all again.
 	v, err := server.New(store, options)
 	if err == nil && l.tcp.Secure != nil {
-		v.OnReload(l.tcp.Secure.Reload)
+		v.ReloadTLS(l.tcp.Secure)
 	}
 	if err == nil && !c.Bool("quiet") {
 		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), &sockets, dir,

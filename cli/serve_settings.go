@@ -136,13 +136,11 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 }
 
 // serveLogger writes what an operator should know, a line each: to the standard error, or to a file that it appends to.
-// closing is to be called at the end. The file is for its owner alone, for addresses and names of clients are in it; it
-// is not opened again when it was renamed, so whoever rotates it must copy and truncate. CONFIG SET loglevel changes
-// the level that is returned.
+// closing is to be called at the end. CONFIG SET loglevel changes the level that is returned.
 func serveLogger(t *terminal.Streams, config *server.Config) (logger *slog.Logger, level *slog.LevelVar, closing func() error, err error) {
 	w, closing := t.Err, func() error { return nil }
 	if path := config.Get("logfile"); path != "" {
-		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		file, err := openLogFile(path)
 		if err != nil {
 			return nil, nil, nil, failed(exitOpen, fmt.Errorf("logfile: %w", err))
 		}

@@ -201,8 +201,8 @@ func (v *Server) WatchConfig(ctx context.Context, further ...string) error {
 }
 
 // Reload reads the file of settings again and applies what has changed in it and may change while the server runs, all
-// or nothing of what can be checked; what needs a restart is logged, and so is what fails. Then it does what OnReload
-// has added.
+// or nothing of what can be checked; what has changed is logged, what needs a restart, and what fails. Then it does what
+// OnReload and ReloadTLS have added.
 func (v *Server) Reload() error {
 	v.reloadMu.Lock()
 	defer v.reloadMu.Unlock()
@@ -253,8 +253,12 @@ func (v *Server) Reload() error {
 		}
 	}
 	v.limitClients()
+	v.reloaded = users >= 0 || len(names) > 0
 	for _, reload := range v.reloads {
 		err = errors.Join(err, reload())
+	}
+	if err == nil && !v.reloaded {
+		v.options.Logger.Info("reloaded: neither settings nor certificates have changed")
 	}
 	return err
 }

@@ -30,6 +30,9 @@ func (v *Server) figures() *stats.Figures {
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
 	}
+	if t := v.secure.Load(); t != nil {
+		f.CertificateEnds = t.Certificate().NotAfter
+	}
 	_, f.Port = v.listenAddress()
 	f.InputPeak, f.OutputPeak = v.recentBuffers()
 	libraries := v.scripts.Libraries.Current()
