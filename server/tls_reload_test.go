@@ -58,7 +58,7 @@ func TestReloadSaysWhatItDid(t *testing.T) {
 	newCert, newKey := a.issue("renewed", 48*time.Hour)
 	old := secure.Certificate().NotAfter
 	move(newCert, certFile)
-	reload(certFile+", "+keyFile+": tls: private key does not match public key; the certificate of before stays, valid to "+old.UTC().Format(time.RFC3339))
+	reload(certFile + ", " + keyFile + ": tls: private key does not match public key; the certificate of before stays, valid to " + old.UTC().Format(time.RFC3339))
 	if !secure.Certificate().NotAfter.Equal(old) {
 		t.Error("the old certificate has gone")
 	}
