@@ -52,12 +52,12 @@ func (s *connections) enter(ctx context.Context, nc net.Conn) context.Context {
 		quiet := nc // if all others are busy
 		used := time.Now()
 		for other, c := range s.open {
-			if !c.busy && c.used.Before(used) {
+			if !c.busy && !c.used.After(used) {
 				quiet, used = other, c.used
 			}
 		}
 		delete(s.open, quiet)
-		_ = quiet.Close() // its client sees the end of an idle connection, as it would a little later
+		_ = quiet.Close() // its client sees what the end of the idle time would show it a little later
 	}
 	c := &connection{used: time.Now()}
 	s.open[nc] = c
