@@ -18,7 +18,7 @@
 //	130  interrupted
 //
 // Data goes to the standard output, errors go to the standard error in one
-// line that starts with "stave: ".
+// line that starts with "stave: "; mistakes of settings have a line each.
 //
 // # How a command is made
 //

@@ -168,7 +168,7 @@ func syncFlag(value string) cli.Flag {
 // option, since a command line is seen by every user of the machine.
 func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
-		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: serverPassword(),
+		dir: chosenDir(c), addr: withPort(c.String("addr"), defaultPort), user: c.String("user"), password: serverPassword(),
 		useTLS: c.Bool("tls"), tls: remote.TLSFiles{CACert: c.String("cacert"), Cert: c.String("cert"), Key: c.String("key"), Name: c.String("sni")},
 		db: c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
 	}
@@ -190,6 +190,22 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	var err error
 	o.format, err = chosenFormat(t, c)
 	return o, err
+}
+
+// defaultPort is that of a server for which none is chosen.
+const defaultPort = "6380"
+
+// withPort adds a port to an address of --addr that is a host alone: a name, or an IP address. Everything else is left as
+// it is, also what is neither: whoever uses it says what is wrong.
+func withPort(addr, port string) string {
+	host := strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
+	switch {
+	case addr == "" || strings.Contains(addr, "/") || strings.Trim(addr, "0123456789") == "":
+		return addr
+	case !strings.Contains(host, ":") || net.ParseIP(host) != nil:
+		return net.JoinHostPort(host, port)
+	}
+	return addr
 }
 
 // serverPassword is from the environment: what a command line has is seen by every user of the machine. Stave's own

@@ -32,3 +32,15 @@ func TestFlagsFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestWithPort: a host alone has the default port; what has a port, is a path or no address is left alone.
+func TestWithPort(t *testing.T) {
+	for addr, want := range map[string]string{
+		"localhost": "localhost:6380", "127.0.0.1": "127.0.0.1:6380", "::1": "[::1]:6380", "[::1]": "[::1]:6380", "localhost:1": "localhost:1", "[::1]:1": "[::1]:1",
+		":1": ":1", "/run/s": "/run/s", "./s": "./s", "": "", "6380": "6380", "a:b:c": "a:b:c", "*": "*:6380",
+	} {
+		if got := withPort(addr, defaultPort); got != want {
+			t.Errorf("%q: %q, want %q", addr, got, want)
+		}
+	}
+}

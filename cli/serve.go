@@ -34,6 +34,7 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "config", Aliases: []string{"c"}, DefaultText: "$STAVE_CONFIG", Usage: "read settings from `FILE`"},
+			&cli.StringFlag{Name: "check-config", Usage: "say what is wrong with the settings in `FILE`, and with other options; open nothing"},
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, DefaultText: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
 			syncFlag("interval"),
 			&cli.StringFlag{Name: "http", Usage: "serve a dashboard, /metrics, /healthz and /readyz on `HOST:PORT`"},
@@ -70,20 +71,29 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // disk. The ready line is printed after the socket is open, and before the first client is served.
 // The end by a signal is success, whatever error the closed socket gives.
 //
-// The order of the beginning is: settings, log, addresses judged, store, sockets, ready line. What the operator got
-// wrong is reported before anything is opened, and no client is connected before there is a store. The log is
+// The order of the beginning is: settings, addresses and users judged, log, store, sockets, ready line. What the operator
+// got wrong is reported before anything is opened, and no client is connected before there is a store. The log is
 // closed after the store, which may have something to say when it ends.
 func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {
 		return err
 	}
-	l, err := readListening(c, config)
+	o, err := storeOptionsOf(config)
 	if err != nil {
-		return err
+		return usagef("%w", err)
 	}
 	ctx, stop := t.Interruptible()
 	defer stop()
+	dir := config.Get("dir")
+	options := &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}, Config: config}
+	l, err := judgeServe(ctx, c, config, options)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("check-config") {
+		return checkConfig(t, config.File(), warnings)
+	}
 	logger, level, closeLog, err := serveLogger(t, config)
 	if err != nil {
 		return err
@@ -92,18 +102,8 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	for _, warning := range warnings {
 		logger.Warn(warning)
 	}
-	o, err := storeOptionsOf(config)
-	if err != nil {
-		return usagef("%w", err)
-	}
-	dir := config.Get("dir")
 	o.Logger, o.ReadDamaged = logger, c.Bool("read-damaged")
-	options := &server.Options{
-		Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}, Config: config, Logger: logger, LogLevel: level,
-	}
-	if err := l.judge(ctx, options); err != nil {
-		return err
-	}
+	options.Logger, options.LogLevel = logger, level
 	started := time.Now()
 	store, durability, err := openServed(ctx, t, dir, o, c.Bool("follow"))
 	if err != nil {
@@ -123,7 +123,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	// An error in the settings that New alone can find, such as in a file of users, closes all again.
 	v, err := server.New(store, options)
 	if err == nil && l.tcp.Secure != nil {
-		v.OnReload(l.tcp.Secure.Reload)
+		v.ReloadTLS(l.tcp.Secure)
 	}
 	if err == nil && !c.Bool("quiet") {
 		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), &sockets, dir,
@@ -136,9 +136,6 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	// Serve ends with one of these when the signal closes its listener; anything else went wrong.
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil
-	}
-	if errors.Is(err, server.ErrHTTPExposed) {
-		return usagef("%w", err)
 	}
 	return failed(exitCommand, err)
 }

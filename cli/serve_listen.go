@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -62,19 +63,21 @@ func readListening(c *cli.Context, config *server.Config) (l listening, err erro
 }
 
 // readAddress takes what --addr says in the place of bind and port, so that a change of the file does not replace it:
-// values that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs.
+// values that config.Set has set hold as those of a flag do. An empty host means all addresses, as for other programs; a
+// host alone has the port of the settings.
 func (l *listening) readAddress(addr string, config *server.Config) error {
 	if strings.HasPrefix(addr, "/") {
 		l.tcp.Port = "0"
 		return config.Set("port", "0")
 	}
+	addr = withPort(addr, config.Get("port"))
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usagef("--addr must be HOST:PORT, or a path that starts with /, not %q", addr)
+		return usagef("--addr must be HOST, HOST:PORT, or a path that starts with /, not %q", addr)
 	}
 	l.tcp.Addr, l.tcp.Port = addr, port
-	if host == "" {
-		host = "*"
+	if host == "" || host == "*" {
+		host = "* -::*"
 	}
 	if l.tcp.TLSPort == "0" { // which has the hosts of bind
 		err = config.Set("bind", host)
@@ -85,14 +88,7 @@ func (l *listening) readAddress(addr string, config *server.Config) error {
 // judge refuses addresses that would leave the data open. That is an error of usage; a host that cannot be looked up is
 // one of opening.
 func (l *listening) judge(ctx context.Context, o *server.Options) error {
-	err := l.tcp.Check(ctx, o)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, server.ErrNoPassword), errors.Is(err, server.ErrPlainText):
-		return usagef("%w", err)
-	}
-	return failed(exitOpen, err)
+	return judged(l.tcp.Check(ctx, o))
 }
 
 // openSockets opens the sockets, or none: a port that is taken closes what was opened before it. The file of a Unix
@@ -103,6 +99,9 @@ func (l *listening) openSockets(ctx context.Context, config *server.Config) (s s
 	}
 	if s.bound, err = l.tcp.Open(ctx); err != nil {
 		return s, closeAll(err, s.unix)
+	}
+	if len(s.unix)+len(s.bound.Addrs()) == 0 {
+		return s, errors.Join(fmt.Errorf("this machine has none of the addresses of bind: %s", config.Get("bind")), s.bound.Close())
 	}
 	return s, nil
 }

@@ -17,29 +17,83 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/conf"
 )
 
 // A setting of the server comes from its default, the file, the environment or a flag; the last of these that
 // has it holds. Package server has the table of settings; here is what the process makes of those that
 // concern its start. What a setting means while the server runs is in server/config_bindings.go.
 
-// serveSettings gathers them. A warning is a setting that has no effect. All errors are of usage: nothing has been
-// opened but the file of settings and what it includes.
+// serveSettings gathers them. A warning is about settings that have no effect. The error names all that is wrong, and is
+// one of usage: nothing has been opened but the file of settings and what it includes.
 func serveSettings(c *cli.Context) (config *server.Config, warnings []string, err error) {
+	if c.IsSet("check-config") && c.IsSet("config") {
+		return nil, nil, usagef("--check-config and --config both name the file: leave one out")
+	}
 	config = server.NewConfig()
-	if path := cmp.Or(c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
-		if warnings, err = config.Load(path); err != nil {
-			return nil, nil, usagef("%w", err)
-		}
+	var wrongFile error
+	if path := cmp.Or(c.String("check-config"), c.String("config"), os.Getenv("STAVE_CONFIG")); path != "" {
+		warnings, wrongFile = config.Load(path)
 	}
-	more, err := config.Environment(os.Environ())
-	if err != nil {
-		return nil, nil, usagef("%w", err)
-	}
-	if err := flagSettings(c, config); err != nil {
-		return nil, nil, usagef("%w", err)
+	more, wrongVariables := config.Environment(os.Environ())
+	if err := errors.Join(wrongFile, wrongVariables, flagSettings(c, config)); err != nil {
+		return nil, nil, failed(exitUsage, mistakes(err))
 	}
 	return config, append(warnings, more...), nil
+}
+
+// judgeServe says what is wrong with settings that are right each for itself: users, files of TLS, addresses that would
+// leave the data open. It makes and opens nothing that stays. All that it finds is in one error, which is one of usage
+// unless nothing is wrong but that a host is not found.
+func judgeServe(ctx context.Context, c *cli.Context, config *server.Config, options *server.Options) (l listening, err error) {
+	l, wrongPlace := readListening(c, config)
+	wrongOptions := options.Check()
+	if wrongPlace == nil && wrongOptions == nil {
+		wrongPlace = l.judge(ctx, options)
+	}
+	var wrongWeb error
+	if addr := config.Get("http-addr"); addr != "" {
+		wrongWeb = judged(server.CheckHTTPAddress(ctx, addr))
+	}
+	status := exitOpen
+	for _, one := range []error{wrongPlace, wrongWeb} {
+		var known *exitError
+		if errors.As(one, &known) && known.status == exitUsage {
+			status = exitUsage
+		}
+	}
+	if wrongOptions != nil {
+		status = exitUsage
+	}
+	return l, failed(status, mistakes(wrongPlace, wrongOptions, wrongWeb))
+}
+
+// mistakes are errors that are joined, each by itself; nil if there are none.
+func mistakes(list ...error) error {
+	if all := terminal.Mistakes(conf.Errors(errors.Join(list...))); len(all) > 0 {
+		return all
+	}
+	return nil
+}
+
+// judged gives the error of an address its status: usage, but for a host that is not found.
+func judged(err error) error {
+	var name *net.DNSError
+	if errors.As(err, &name) {
+		return failed(exitOpen, err)
+	}
+	return failed(exitUsage, err)
+}
+
+// checkConfig is --check-config: it reports what serveSettings and judgeServe have found.
+func checkConfig(t *terminal.Streams, path string, warnings []string) error {
+	for _, warning := range warnings {
+		if _, err := fmt.Fprintf(t.Err, "warning: %s\n", warning); err != nil {
+			return failed(exitCommand, err)
+		}
+	}
+	_, err := fmt.Fprintf(t.Out, "%s: right, stave serve starts with it\n", path)
+	return failed(exitCommand, err)
 }
 
 // flagSettings sets what flags say. An empty value is as none, so a flag cannot take a setting of the file away. Flags
@@ -60,15 +114,19 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 		}
 		fsync = map[db.SyncMode]string{db.SyncAlways: "always", db.SyncInterval: "everysec", db.SyncNone: "no"}[mode]
 	}
+	var wrong error
 	if transport := server.Transport(c.String("transport")); c.IsSet("transport") && transport.Validate() != nil {
-		return fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
+		wrong = fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
 	}
 	for _, name := range []string{
 		"port", "bind", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
 	} {
 		if err := set(name, c.String(name)); err != nil {
-			return fmt.Errorf("--%w", err)
+			wrong = errors.Join(wrong, fmt.Errorf("--%w", err))
 		}
+	}
+	if wrong != nil {
+		return wrong
 	}
 	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("http-addr", c.String("http")))
 	if c.Bool("quiet") {
@@ -78,13 +136,11 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 }
 
 // serveLogger writes what an operator should know, a line each: to the standard error, or to a file that it appends to.
-// closing is to be called at the end. The file is for its owner alone, for addresses and names of clients are in it; it
-// is not opened again when it was renamed, so whoever rotates it must copy and truncate. CONFIG SET loglevel changes
-// the level that is returned.
+// closing is to be called at the end. CONFIG SET loglevel changes the level that is returned.
 func serveLogger(t *terminal.Streams, config *server.Config) (logger *slog.Logger, level *slog.LevelVar, closing func() error, err error) {
 	w, closing := t.Err, func() error { return nil }
 	if path := config.Get("logfile"); path != "" {
-		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		file, err := openLogFile(path)
 		if err != nil {
 			return nil, nil, nil, failed(exitOpen, fmt.Errorf("logfile: %w", err))
 		}
@@ -208,8 +264,8 @@ func transportFlag(c *cli.Context) string {
 	return ""
 }
 
-// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. Whether the address may be
-// used is judged by server.ServeHTTP, which closes it if not.
+// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. The address has been judged; what
+// it has come to mean is judged again, before anybody is told that the server is ready.
 func listenHTTP(ctx context.Context, config *server.Config) (web net.Listener, err error) {
 	addr := config.Get("http-addr")
 	if addr == "" {
@@ -218,6 +274,9 @@ func listenHTTP(ctx context.Context, config *server.Config) (web net.Listener, e
 	var lc net.ListenConfig
 	if web, err = lc.Listen(ctx, "tcp", addr); err != nil {
 		return nil, fmt.Errorf("http-addr: %w", err)
+	}
+	if err := server.CheckHTTPAddress(ctx, web.Addr().String()); err != nil {
+		return nil, errors.Join(err, web.Close())
 	}
 	return web, nil
 }

@@ -70,7 +70,7 @@ func TestServeRefusesSettings(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	want(t, "", "stave.conf:2: unknown directive \"maxclient\": did you mean \"maxclients\"?", 2, "", "serve", "--dir", data, "--config", file)
 	want(t, "", "gone.conf: no such file", 2, "", "serve", "--dir", data, "--config", filepath.Join(dir, "gone.conf"))
-	want(t, "", "--addr must be HOST:PORT, or a path that starts with /, not \"nonsense\"", 2, "", "serve", "--dir", data, "--addr", "nonsense")
+	want(t, "", "--addr must be HOST, HOST:PORT, or a path that starts with /, not \"a:b:c\"", 2, "", "serve", "--dir", data, "--addr", "a:b:c")
 	t.Setenv("STAVE_TIMEOUTS", "1")
 	want(t, "", "$STAVE_TIMEOUTS: unknown directive", 2, "", "serve", "--dir", data)
 	t.Setenv("STAVE_TIMEOUTS", "")
@@ -105,6 +105,6 @@ func TestServeHTTP(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
-	want(t, "", "http-addr: ", 3, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "nonsense")
+	want(t, "", "http: nonsense: ", 2, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "nonsense")
 	want(t, "", "refusing to serve /metrics", 2, "", "serve", "--quiet", "--dir", t.TempDir(), "--addr", filepath.Join(t.TempDir(), "s"), "--http", "0.0.0.0:0")
 }

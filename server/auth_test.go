@@ -176,7 +176,16 @@ func TestLimitsBeforeAuth(t *testing.T) {
 		{"8 KiB and 1 byte", whole(8<<10 + 1), "-ERR Protocol error: too big command", true},
 		{"replies of 4 KiB", answered(4 << 10), noAuth, false},
 		{"replies of 4 KiB and 1 byte", answered(4<<10 + 1), noAuth, true},
-		{"an inline command", "PING\r\n", "-ERR Protocol error", true},
+		{"an inline command", "ECHO x\r\n", "-ERR Protocol error", true},
+		{"the request of a browser", "POST / HTTP/1.1\r\n", "-ERR Protocol error", true},
+		{"what may become one", "PO", "-ERR Protocol error", true},
+		{"inline PING", "PING\r\n", noAuth, false},
+		{"inline HELLO", "HELLO 3\r\n", "-NOAUTH HELLO", false},
+		{"inline QUIT", "quit\r\n", "+OK\r\n", true},
+		{"inline RESET", "RESET\r\n", "-ERR Protocol error", true},
+		{"a health check", "AUTH secret\r\nPING\r\nECHO x\r\nQUIT\r\n", "+OK\r\n+PONG\r\n$1\r\nx\r\n+OK\r\n", true},
+		{"one with a wrong password", "AUTH wrong\r\nPING\r\nECHO x\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n" + noAuth + "-ERR Protocol error", true},
+		{"inline HELLO with AUTH", "HELLO 2 AUTH default secret SETNAME n\r\nECHO x\r\n", "*14\r\n", false},
 		{"4 KiB of replies", strings.Repeat(ping, commands), replies, false},
 		{"more replies", strings.Repeat(ping, commands+10), replies + noAuth, true},
 		{"no subcommand of HELLO", "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", "-NOAUTH HELLO", false},
@@ -220,12 +229,17 @@ func TestTimeToAuth(t *testing.T) {
 			t.Parallel()
 			_, address := serve(t, &server.Options{Transport: transport, RequirePass: "secret"}, func(v *server.Server) { v.TimeToAuth(server.DefaultTimeToAuth) })
 			start := time.Now()
-			silent, busy, good := dial(t, address), dial(t, address), dial(t, address)
+			silent, busy, good, pooled := dial(t, address), dial(t, address), dial(t, address), dial(t, address)
 			good.sendArray("AUTH", "secret")
 			good.expect("+OK\r\n")
+			pooled.sendArray("AUTH", "secret")
+			pooled.sendArray("RESET") // it may take its time
+			pooled.expect("+OK\r\n+RESET\r\n")
 			for time.Since(start) < 7*time.Second { // well before the end of the time
 				busy.sendArray("PING")
 				busy.expect("-NOAUTH Authentication required.\r\n")
+				busy.sendArray("RESET") // its time runs on
+				busy.expect("+RESET\r\n")
 				time.Sleep(500 * time.Millisecond)
 			}
 			silent.expectEnd()
@@ -235,8 +249,35 @@ func TestTimeToAuth(t *testing.T) {
 			}
 			good.sendArray("PING")
 			good.expect("+PONG\r\n")
+			pooled.sendArray("PING")
+			pooled.expect("-NOAUTH Authentication required.\r\n")
+			pooled.sendArray("AUTH", "secret")
+			pooled.expect("+OK\r\n")
 		})
 	}
+}
+
+// TestHealthChecks: what HAProxy and netcat send, in one packet, byte by byte, and with a wrong password.
+func TestHealthChecks(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		_, address := serve(t, &server.Options{Transport: transport, RequirePass: "secret"})
+		const check = "AUTH secret\r\nPING\r\nINFO replication\r\nQUIT\r\n"
+		for _, size := range []int{1, 5, len(check)} {
+			c := dial(t, address)
+			for i := 0; i < len(check); i += size {
+				c.send(check[i:min(i+size, len(check))])
+			}
+			c.expect("+OK\r\n+PONG\r\n$")
+			for c.line() != "+OK" {
+			}
+			c.expectEnd()
+		}
+		c := dial(t, address)
+		c.send("PING\r\nAUTH wrong\r\nPING\r\nINFO replication\r\n")
+		c.expect("-NOAUTH Authentication required.\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n-NOAUTH Authentication required.\r\n" +
+			"-ERR Protocol error: inline commands are disabled\r\n")
+		c.expectEnd()
+	})
 }
 
 // TestSlotsBeforeAuth: clients that have not authenticated take a tenth of the places; one more is turned away, and a

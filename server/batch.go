@@ -437,7 +437,7 @@ func (b *batch) runApart(from int) {
 
 // failBatch answers commands that are refused together, or that panicked, with the error.
 func (s *Session) failBatch(requests []request, err error) {
-	text := errorText(err)
+	text := s.server.errorText(err)
 	for i := range requests {
 		if s.rewound && requests[i].parserMark >= s.rewoundTo {
 			requests[i].postponed = true // it is executed again

@@ -14,12 +14,15 @@ import (
 // CONFIG SET bind, port and tls-port, and a reload of the file, move the server to other addresses while it runs.
 // Package listeners opens and closes the sockets; here is who may be served there, and the serving.
 
-// Listen says what Bind opens, in the words of the settings.
+// Listen says what Bind opens, in the words of the settings. An address of IPv4 takes connections of IPv4 only, one of
+// IPv6 those of IPv6: * and 0.0.0.0 are all of the former, ::* and :: all of the latter.
 type Listen struct {
 	Bind, Port string
-	Addr       string // HOST:PORT, instead of Bind and Port for what is not encrypted; port 0 is one that the system chooses
-	TLSPort    string
-	Secure     *TLS // nil: TLSPort is not opened
+	// Addr is HOST:PORT, instead of Bind and Port for what is not encrypted. Without a host it stands for all addresses of
+	// IPv4, and of IPv6 if there are any; port 0 is one that the system chooses.
+	Addr    string
+	TLSPort string
+	Secure  *TLS // nil: TLSPort is not opened
 }
 
 // Bound is what a server listens on by ServeBound.
@@ -41,7 +44,7 @@ func (l *Listen) place() listeners.Place {
 func (l *Listen) Check(ctx context.Context, o *Options) error {
 	p := l.place()
 	for _, a := range p.Addresses() {
-		if err := o.CheckAddress(ctx, a.HostPort, a.Encrypted); err != nil {
+		if err := o.CheckAddress(ctx, a.HostPort, a.Encrypted); err != nil && !a.MayMiss(err) {
 			return err
 		}
 	}
@@ -116,6 +119,9 @@ func (v *Server) judgeAddress(ctx context.Context, a socket.Address) (refusal, e
 	err = v.checkAddress(ctx, a.HostPort, a.Encrypted)
 	if errors.Is(err, ErrNoPassword) || errors.Is(err, ErrPlainText) {
 		return err, nil
+	}
+	if err != nil && a.MayMiss(err) {
+		return nil, nil
 	}
 	return nil, err
 }

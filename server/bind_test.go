@@ -186,7 +186,7 @@ func TestMoveToAllAddresses(t *testing.T) {
 				t.Errorf("after %q nobody listens", words)
 			}
 		}
-		step(failed+":"+port+": "+server.ErrNoPassword.Error(), "bind", "*")
+		step(failed+"0.0.0.0:"+port+": "+server.ErrNoPassword.Error(), "bind", "*")
 		step("+OK", "requirepass", "p4ss")
 		step("+OK", "bind", "*")
 		step("+OK", "bind", "127.0.0.1 127.0.0.2")

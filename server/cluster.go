@@ -84,7 +84,7 @@ func (v *Server) refusesCall(cmd *command.Command, args [][]byte) string {
 	case err == cluster.ErrCrossSlot:
 		return errScriptNotLocalKey
 	case err != nil:
-		return errorText(err)
+		return v.errorText(err)
 	}
 	return ""
 }

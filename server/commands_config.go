@@ -8,7 +8,6 @@ import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/settings"
-	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // CONFIG GET, SET and REWRITE work on the table of package settings; config_bindings.go has what a setting does to this
@@ -157,8 +156,8 @@ func (v *Server) checkMaxClients(value string) error {
 	if err != nil {
 		return err
 	}
-	if most, known := socket.FileLimit(); known && n > most-reservedFiles {
-		return command.Errorf("The operating system is not able to handle the specified number of clients, try with %d", max(most-reservedFiles, 1))
+	if most, known := v.mostClients(); known && n > most {
+		return command.Errorf("The operating system is not able to handle the specified number of clients, try with %d", most)
 	}
 	return nil
 }

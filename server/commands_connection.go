@@ -57,8 +57,7 @@ func selectCommand(s *Session, c *command.Call) error {
 }
 
 // resetCommand is RESET: everything that a connection can set is as it was at its start, but for what CLIENT SETINFO has
-// set. A client that has authenticated as another user is the default one again, or must authenticate anew; its time
-// for that begins now.
+// set. A client that has authenticated as another user is the default one again, or must authenticate anew.
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
@@ -73,7 +72,7 @@ func resetCommand(s *Session, c *command.Call) error {
 	s.client.noTouch.Store(false)
 	s.client.readOnly.Store(false)
 	s.replies = replyOn
-	s.who.startUnknown(false)
+	s.who.forget()
 	c.Out.Simple("RESET")
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/socket"
+	"github.com/stavedb/stave/server/internal/web"
 )
 
 // The settings of a running server. Package settings says which there are and where their values come from,
@@ -31,7 +32,11 @@ import (
 type Config struct{ inner *settings.Config }
 
 // NewConfig returns settings that are all at their defaults.
-func NewConfig() *Config { return &Config{settings.New()} }
+func NewConfig() *Config {
+	inner := settings.New()
+	inner.JudgeUser = judgeUser
+	return &Config{inner}
+}
 
 // File is the path of the file that Load has read, or "".
 func (c *Config) File() string { return c.inner.File() }
@@ -45,8 +50,9 @@ func (c *Config) IsSet(name string) bool { return c.inner.IsSet(name) }
 // Set sets a value as a flag of the command line does.
 func (c *Config) Set(name, value string) error { return c.inner.Set(name, value) }
 
-// Load reads a file and what it includes. All directives are checked; the error names file and line of the
-// first that is wrong, and then nothing has changed. A warning is a directive that has no effect, or a password that others may read.
+// Load reads a file and what it includes. All directives are checked; the error has a line for each that is wrong, with
+// file and line number, and then nothing has changed. A warning is about directives that have no effect, or a password
+// that others may read.
 func (c *Config) Load(path string) (warnings []string, err error) { return c.inner.Load(path) }
 
 // Environment takes settings from variables such as STAVE_MAXCLIENTS for maxclients. A variable with that
@@ -113,16 +119,21 @@ func (v *Server) initConfig() error {
 // merges, and the process for itself.
 const reservedFiles = 64
 
+// mostClients is how many clients there may be beside them, and beside the connections of HTTP.
+func (v *Server) mostClients() (most int64, known bool) {
+	files, known := socket.FileLimit()
+	if v.servesHTTP.Load() {
+		files -= web.MaxConnections
+	}
+	return max(files-reservedFiles, 1), known
+}
+
 // limitClients lowers maxclients to what the limit of open files allows. A server without listeners has no
 // clients and is left alone by it.
 func (v *Server) limitClients() {
-	most, known := socket.FileLimit()
-	if !known {
-		return
-	}
-	if most = max(most-reservedFiles, 1); v.tunables.maxClients.Load() > most {
-		v.options.Logger.Warn("maxclients is lowered to what the limit of open files allows", "maxclients", most, "was", v.tunables.maxClients.Load(),
-			"reserved", reservedFiles)
+	most, known := v.mostClients()
+	if was := v.tunables.maxClients.Load(); known && was > most {
+		v.options.Logger.Warn("maxclients is lowered to what the limit of open files allows", "maxclients", most, "was", was)
 		v.tunables.maxClients.Store(most)
 	}
 }
@@ -190,8 +201,8 @@ func (v *Server) WatchConfig(ctx context.Context, further ...string) error {
 }
 
 // Reload reads the file of settings again and applies what has changed in it and may change while the server runs, all
-// or nothing of what can be checked; what needs a restart is logged, and so is what fails. Then it does what OnReload
-// has added.
+// or nothing of what can be checked; what has changed is logged, what needs a restart, and what fails. Then it does what
+// OnReload and ReloadTLS have added.
 func (v *Server) Reload() error {
 	v.reloadMu.Lock()
 	defer v.reloadMu.Unlock()
@@ -242,8 +253,12 @@ func (v *Server) Reload() error {
 		}
 	}
 	v.limitClients()
+	v.reloaded = users >= 0 || len(names) > 0
 	for _, reload := range v.reloads {
 		err = errors.Join(err, reload())
+	}
+	if err == nil && !v.reloaded {
+		v.options.Logger.Info("reloaded: neither settings nor certificates have changed")
 	}
 	return err
 }

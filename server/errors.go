@@ -3,9 +3,11 @@ package server
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/redact"
 )
 
 // An error text is an interface: clients match its first word, and some the whole of it. So texts
@@ -29,9 +31,9 @@ const (
 )
 
 // errorText is the text of an error in a reply. Refusals carry their own text; anything else is a
-// failure of the store, which the client must see as one. Only the last case shows an internal
-// text; it may name a file of the store, which a client on this machine may know.
-func errorText(err error) string {
+// failure of the store, which the client must see as one. What the system says of a file goes to the log, with
+// the path; the reply has neither the path nor the file.
+func (v *Server) errorText(err error) string {
 	var reply command.Error
 	var denied *deniedError
 	switch {
@@ -49,8 +51,37 @@ func errorText(err error) string {
 		return "MISCONF Stave refuses writes since a write or a sync has failed. Its log says which. Reads work; writes need a restart."
 	case errors.Is(err, db.ErrRolledBack):
 		return "TRYAGAIN The store that is followed has rolled back what was to be read, after a write that failed. Repeat the command."
+	case redact.IsSystem(err):
+		v.logSystemError(err)
+		return systemText(err)
 	default:
-		return "ERR " + err.Error()
+		return "ERR " + redact.Error(err, v.options.Settings["dir"])
+	}
+}
+
+// systemText says what the system has refused: its own words, and what helps.
+func systemText(err error) string {
+	why, next := "a file could not be used", "Its log says which."
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		why = number.Error()
+	}
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		next = "Raise the limit of open files (ulimit -n); commands work again by themselves as soon as there is one."
+	}
+	return "MISCONF Stave cannot use its files: " + why + ". " + next
+}
+
+// systemErrorPause is the time between two lines of the log about errors that clients have got: they may send as many
+// commands that fail as they like.
+const systemErrorPause = time.Second
+
+// logSystemError logs an error of the system, unless another one was logged a moment ago.
+func (v *Server) logSystemError(err error) {
+	now := time.Since(v.started).Nanoseconds()
+	last := v.systemErrorAt.Load()
+	if (last == 0 || now-last >= int64(systemErrorPause)) && v.systemErrorAt.CompareAndSwap(last, max(now, 1)) {
+		v.options.Logger.Error("a command failed, for a file of the store could not be used", "error", err)
 	}
 }
 

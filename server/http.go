@@ -22,10 +22,14 @@ var ErrHTTPExposed = errors.New("server: refusing to serve /metrics on an addres
 // follows the process that does, 503 otherwise) until ctx ends. It closes ln. Like Serve it refuses an address that
 // other machines can reach: only the dashboard and /backup ask for a password, and that in the clear. A request for
 // another host name than that of this machine is refused, so that no web page can read the figures through a browser.
+// It has a few connections at a time, whose descriptors clients may not take: maxclients is lowered by as many if the
+// limit of open files is near.
 func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
 	}
+	v.servesHTTP.Store(true)
+	v.limitClients()
 	e := web.Endpoint{Store: v.store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
 	return e.Serve(ctx, ln)
 }

@@ -31,6 +31,9 @@ func (v *Server) figures() *stats.Figures {
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
 	}
+	if t := v.secure.Load(); t != nil {
+		f.CertificateEnds = t.Certificate().NotAfter
+	}
 	_, f.Port = v.listenAddress()
 	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.store)
 	f.InputPeak, f.OutputPeak = v.recentBuffers()

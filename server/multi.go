@@ -85,7 +85,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	if s.who.isRestricted() {
 		if err := s.permitQueued(r); err != nil {
 			stats.Rejected.Add(1)
-			s.replyError(errorText(err))
+			s.replyError(s.server.errorText(err))
 			return nil
 		}
 	}

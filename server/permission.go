@@ -149,6 +149,17 @@ func (i *identity) startUnknown(handshake bool) {
 	}
 }
 
+// forget is RESET: nothing is known of the client any more. One that had authenticated may take its time to do so again, as
+// in Redis: pools reset the connections that they keep. For another one the time runs on.
+func (i *identity) forget() {
+	since := i.unknownSince
+	if i.authenticated {
+		since = time.Time{}
+	}
+	i.startUnknown(false)
+	i.unknownSince = since
+}
+
 // becomeDefault makes a session that has not authenticated that of the default user, if that needs no password by now,
 // and reports whether it did.
 func (i *identity) becomeDefault() bool {
@@ -203,8 +214,9 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 	return nil
 }
 
-// What a client may do and take before it has authenticated.
-var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inline: 1 << 10, NoInline: true}
+// What a client may do and take before it has authenticated. The inline commands are those of health checks; no request
+// of a browser begins with one of them.
+var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inline: 1 << 10, Inlines: "AUTH HELLO PING QUIT "}
 
 const (
 	maxOutputBeforeAuth = 4 << 10 // bytes of replies; then the connection is closed
@@ -260,7 +272,7 @@ func (i *identity) releaseSlot() {
 
 // authenticateBy is when the connection is closed unless it has authenticated; zero for never.
 func (i *identity) authenticateBy() time.Time {
-	if i.authenticated || !i.server.users.Default().Rules().NeedsPassword() {
+	if i.authenticated || i.unknownSince.IsZero() || !i.server.users.Default().Rules().NeedsPassword() {
 		return time.Time{}
 	}
 	return i.unknownSince.Add(i.server.timeToAuth)

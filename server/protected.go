@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/stavedb/stave/server/acl"
 )
 
 // Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an
@@ -53,21 +55,49 @@ func (v *Server) checkExposed(address string, local, encrypts bool) error {
 	return nil
 }
 
+// Check says what New would say of the options and of the users that they name, before there is a store: a program can
+// report what is wrong before it makes or opens anything.
+func (o *Options) Check() error {
+	_, err := o.trial()
+	return err
+}
+
+// trial is a server without a store, which knows its users.
+func (o *Options) trial() (*Server, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	v := &Server{options: options, users: acl.NewTrial(table)}
+	if err := v.initUsers(); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can
 // ask before it opens the store. A host is as public as the most public of its addresses.
 func (o *Options) CheckAddress(ctx context.Context, address string, encrypts bool) error {
 	if local, err := isLocalAddress(ctx, address); local || err != nil {
 		return err
 	}
-	options, err := o.withDefaults()
+	v, err := o.trial()
 	if err != nil {
 		return err
 	}
-	v := &Server{options: options}
-	if err := v.initUsers(); err != nil {
-		return err
-	}
 	return v.checkExposed(address, false, encrypts)
+}
+
+// CheckHTTPAddress says what ServeHTTP would say of a listener on HOST:PORT, before there is one.
+func CheckHTTPAddress(ctx context.Context, address string) error {
+	local, err := isLocalAddress(ctx, address)
+	if err == nil && !local {
+		err = ErrHTTPExposed
+	}
+	if err != nil {
+		return fmt.Errorf("http: %s: %w", address, err)
+	}
+	return nil
 }
 
 // checkAddress is CheckAddress for a server that runs.

@@ -50,15 +50,20 @@ type Server struct {
 	open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
 	unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
 
-	counted counted
+	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
 
+	counted    counted
+	servesHTTP atomic.Bool // its connections need descriptors, too
+
+	secure    atomic.Pointer[TLS]   // whose certificate /metrics shows; nil without one
 	bound     atomic.Pointer[Bound] // what ServeBound serves; nil without it
 	config    *settings.Config
 	encodings command.Encodings
 
-	reloadMu sync.Mutex     // guards reloads and given, and that one reload or CONFIG REWRITE runs at a time
+	reloadMu sync.Mutex     // guards reloads, reloaded and given, and that one reload or CONFIG REWRITE runs at a time
 	given    [][]string     // the users as the file of settings has them, by Users.Given
 	reloads  []func() error // what OnReload has added
+	reloaded bool           // the reload that runs has changed something
 
 	mu       sync.Mutex         // guards the four below
 	clients  map[int64]*Session // connected, by id

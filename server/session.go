@@ -367,7 +367,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	if denied, ok := err.(*deniedError); ok {
 		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 	}
-	text := errorText(err)
+	text := s.server.errorText(err)
 	switch {
 	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
@@ -462,7 +462,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 		s.out.Truncate(from)
 	case err != nil:
 		s.out.Truncate(from)
-		s.replyError(errorText(err))
+		s.replyError(s.server.errorText(err))
 		t.failed++
 	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
 		t.countRead(s.out.From(from))

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -63,6 +64,27 @@ func (t *TLS) Reload() error {
 	}
 	t.current.Store(config)
 	return nil
+}
+
+// Certificate is the server's certificate as it is now.
+func (t *TLS) Certificate() *x509.Certificate { return certificates.Leaf(t.current.Load()) }
+
+// ReloadTLS makes Reload read the files of t again, and say in the log what has come of it. /metrics has the end of the
+// certificate. It is called before the server serves.
+func (v *Server) ReloadTLS(t *TLS) {
+	v.secure.Store(t)
+	v.OnReload(func() error {
+		before := t.current.Load()
+		if err := t.Reload(); err != nil {
+			return fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
+		}
+		if now := t.current.Load(); !certificates.Same(before, now) {
+			v.reloaded = true
+			leaf := certificates.Leaf(now)
+			v.options.Logger.Info("certificate reloaded", "file", t.options.CertFile, "name", certificates.Name(leaf), "valid to", leaf.NotAfter.UTC())
+		}
+		return nil
+	})
 }
 
 // Listener returns a listener whose connections are encrypted. The handshake is made when a connection is served, not

@@ -22,11 +22,11 @@ const (
 	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
 	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
 	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
-	acceptPause      = 10 * time.Millisecond
-	coarseSecond     = time.Second // deadlines are renewed this often, not at each read and write
+	coarseSecond     = time.Second       // deadlines are renewed this often, not at each read and write
 )
 
-// Serve answers the clients that connect to ln until ctx ends or ln fails. It closes ln, lets
+// Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
+// accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
 // commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
 // connections and waits for all its goroutines. It returns nil when ctx ended it. The store stays
 // open.
@@ -107,25 +107,19 @@ type conn struct {
 	woken     bool      // the session has to Resume; guarded by transport.mu
 }
 
-// accept takes connections until the listener ends. An error that may pass, such as too many open
-// files, is waited out.
+// accept takes connections until the listener is closed: no error of the system ends it, see socket.Steady.
 func (t *transport) accept(ctx context.Context, ln net.Listener) error {
+	ln = socket.Steady(ctx, ln, t.log)
 	for {
 		c, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			var temporary interface{ Temporary() bool }
-			if errors.As(err, &temporary) && temporary.Temporary() {
-				// Out of file descriptors, most likely. Waiting lets connections end.
-				t.log.Warn("accept failed; trying again", "error", err)
-				time.Sleep(acceptPause)
-				continue
-			}
+		switch {
+		case err == nil:
+			t.start(c)
+		case ctx.Err() != nil:
+			return nil
+		default: // somebody else than the server has closed it, or a change of addresses
 			return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), err)
 		}
-		t.start(c)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // lines of the file of settings.
 
 // initUsers makes the users that the options describe. The password of the default user comes first, and lines of users
-// after it, so that a line "default ..." holds against requirepass. CheckAddress calls it for a server that has no store:
-// nothing here may need one.
+// after it, so that a line "default ..." holds against requirepass. Options.Check and CheckAddress call it for a server
+// that has no store: nothing here may need one.
 func (v *Server) initUsers() error {
 	o := &v.options
 	if c := o.Config; c != nil {
@@ -24,7 +24,9 @@ func (v *Server) initUsers() error {
 		o.ACLFile = orDefault(c.Get("aclfile"), o.ACLFile)
 		o.AllowPlainText = o.AllowPlainText || c.Get("protected-mode") == "no"
 	}
-	v.users = acl.New(table)
+	if v.users == nil {
+		v.users = acl.New(table)
+	}
 	if o.ACLFile != "" && len(o.Users) > 0 {
 		return errors.New("server: Options.Users and Options.ACLFile exclude each other: put the users into the file")
 	}
@@ -75,13 +77,26 @@ func (v *Server) setFileUsers(list []conf.Directive) ([]acl.Change, error) {
 	}
 	changes, wrong, err := v.users.Replace(users)
 	if err != nil {
-		var rule *acl.RuleError
-		if errors.As(err, &rule) && strings.IndexByte("#!", rule.Rule[0]) >= 0 { // perhaps a password that somebody took for a hash
-			err = &acl.RuleError{Rule: rule.Rule[:1] + redact.Text, Err: rule.Err}
-		}
-		return nil, list[wrong].Errorf("user: %w", err)
+		return nil, userError(&list[wrong], err)
 	}
 	return changes, nil
+}
+
+// userError says what is wrong with a line of a user.
+func userError(line *conf.Directive, err error) error {
+	var rule *acl.RuleError
+	if errors.As(err, &rule) && strings.IndexByte("#!", rule.Rule[0]) >= 0 { // perhaps a password that somebody took for a hash
+		err = &acl.RuleError{Rule: rule.Rule[:1] + redact.Text, Err: rule.Err}
+	}
+	return line.Errorf("user: %w", err)
+}
+
+// judgeUser says what is wrong with a line of a user, before it is one.
+func judgeUser(line *conf.Directive) error {
+	if err := acl.NewTrial(table).Judge(line.Args); err != nil {
+		return userError(line, err)
+	}
+	return nil
 }
 
 // reloadFileUsers is setFileUsers while clients are connected. It is called with the settings locked, so it does not

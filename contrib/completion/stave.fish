@@ -107,6 +107,7 @@ complete -c stave -n '__fish_seen_subcommand_from serve' -f -l help -s h -d 'sho
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'serve' -d 'Serves a store to Redis clients'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l dir -s d -r -d 'open the store in directory `DIR`'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l config -s c -r -d 'read settings from `FILE`'
+complete -c stave -n '__fish_seen_subcommand_from serve' -f -l check-config -r -d 'say what is wrong with the settings in `FILE`, and with other options; open nothing'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l addr -s a -r -d 'listen on `HOST:PORT`, or on a socket at a path that starts with /'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l sync -r -d 'flush to the disk: `MODE` is always (before each reply), interval (every second) or none'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l http -r -d 'serve a dashboard, /metrics, /healthz and /readyz on `HOST:PORT`'

@@ -97,11 +97,17 @@ func TestParserCommands(t *testing.T) {
 }
 
 func TestParserLimits(t *testing.T) {
-	limits := resp.Limits{Args: 3, Bulk: 10, Command: 40, Inline: 20, NoInline: true}
+	limits := resp.Limits{Args: 3, Bulk: 10, Command: 40, Inline: 20, Inlines: "AUTH PING "}
 	for stream, want := range map[string]string{
 		"*4\r\n":                      "Protocol error: invalid multibulk length",
 		"*1\r\n$11\r\n":               "Protocol error: invalid bulk length",
-		"PING\r\n":                    "Protocol error: inline commands are disabled",
+		"GET\r\n":                     "Protocol error: inline commands are disabled",
+		"PINGS\r\n":                   "Protocol error: inline commands are disabled",
+		"PIN\r\n":                     "Protocol error: inline commands are disabled",
+		"PO":                          "Protocol error: inline commands are disabled",
+		" PING\r\n":                   "Protocol error: inline commands are disabled",
+		"\"PING\"\r\n":                "Protocol error: inline commands are disabled",
+		"PING\x00\r\n":                "Protocol error: inline commands are disabled",
 		"*" + strings.Repeat("9", 21): "Protocol error: too big mbulk count string",
 		"*3\r\n$10\r\n0123456789\r\n$10\r\n0123456789\r\n$10\r\n": "Protocol error: too big command",
 	} {
@@ -117,9 +123,22 @@ func TestParserLimits(t *testing.T) {
 			t.Errorf("%q: error does not last: %v", stream, again)
 		}
 	}
+	for _, stream := range []string{"PING\r\n", "ping \n", "auth x\r\n", "\r\n\nPing\tx\r\n"} {
+		p := resp.NewParser(limits)
+		for i := range len(stream) {
+			args, err := p.Next()
+			if args != nil || err != nil {
+				t.Errorf("%q, at %d: %q, %v", stream, i, args, err)
+			}
+			p.Feed([]byte{stream[i]})
+		}
+		if args, err := p.Next(); len(args) == 0 || err != nil {
+			t.Errorf("%q: %q, %v", stream, args, err)
+		}
+	}
 	p := resp.NewParser(limits)
 	p.SetLimits(resp.Limits{})
-	p.Feed([]byte("PING\r\n"))
+	p.Feed([]byte("GET\r\n"))
 	if args, err := p.Next(); len(args) != 1 || err != nil {
 		t.Errorf("raised limits do not hold: %q, %v", args, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/crypto/bcrypt"
+
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -56,6 +58,10 @@ type Users struct {
 // New returns users with the default user alone, who needs no password and may do everything.
 func New(t *command.Table) *Users { return newUsers(t, bcryptCost) }
 
+// NewTrial is New for users who are only to be looked at: whether rules are right, and what they allow. Its hashes of
+// passwords are weak, and quick.
+func NewTrial(t *command.Table) *Users { return newUsers(t, bcrypt.MinCost) }
+
 func newUsers(t *command.Table, cost int) *Users {
 	u := &Users{table: t, passwords: newPasswords(cost), fallback: &User{name: DefaultName}}
 	u.opening.Store(u.openRules())
@@ -70,6 +76,14 @@ func (u *Users) openRules() *Rules {
 	s.setAllCommands(true)
 	s.allKeys, s.allChannels = true, true
 	return &Rules{on: true, noPassword: true, selectors: []*selector{s}}
+}
+
+// Judge says what is wrong with a user that is given by its words, a name and its rules; nil if nothing is.
+func (u *Users) Judge(words []string) error {
+	u.edit.Lock()
+	defer u.edit.Unlock()
+	_, _, err := u.parseWords(words)
+	return err
 }
 
 // Default returns the default user.

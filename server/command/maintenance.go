@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 
 	"github.com/stavedb/stave/db"
 )
@@ -89,12 +91,14 @@ func (c *Call) mergeStatus(s db.MergeStatus) error {
 const maxFindings = 100
 
 // checkCommand verifies the whole store. It reads every byte, and holds no lock for long; findings
-// are counted in full and listed up to a bound. It is the check of "stave check", of a store in use.
+// are counted in full and listed up to a bound. It is the check of "stave check", of a store in use. What the system
+// says of a file has its path; the reply leaves the directory out.
 func checkCommand(c *Call) error {
 	var findings []string
+	dir := filepath.Clean(c.Host.Store.Stats().Dir) + string(filepath.Separator)
 	result, err := c.Host.Store.Check(c.Host.Asking(), func(f db.Finding) {
 		if len(findings) < maxFindings {
-			findings = append(findings, f.String())
+			findings = append(findings, strings.ReplaceAll(f.String(), dir, ""))
 		}
 	})
 	if err != nil {

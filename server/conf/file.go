@@ -59,8 +59,17 @@ type line struct {
 	args []string
 }
 
-// Parse reads the text of a file. path is for errors.
+// Parse reads the text of a file. path is for errors. The error names all lines that are wrong: see Errors.
 func Parse(path, text string) (*File, error) {
+	f, err := parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// parse is Parse that also returns the lines that are right.
+func parse(path, text string) (*File, error) {
 	if len(text) > MaxFile {
 		return nil, fmt.Errorf("%s: longer than %d bytes, which is no file of settings", path, MaxFile)
 	}
@@ -70,6 +79,7 @@ func Parse(path, text string) (*File, error) {
 		f.ending = "\r\n"
 	}
 	number := 0
+	var wrong []error
 	for text != "" {
 		var one string
 		one, text, _ = strings.Cut(text, "\n")
@@ -77,18 +87,33 @@ func Parse(path, text string) (*File, error) {
 		one = strings.TrimSuffix(one, "\r")
 		l := line{text: one}
 		if trimmed := strings.Trim(one, blanks); trimmed != "" && trimmed[0] != '#' {
-			args, err := splitArgs(trimmed)
-			if err != nil {
-				return nil, &Error{path, number, err}
-			}
-			l.name, l.args = strings.ToLower(args[0]), args[1:]
-			if l.name == "" {
-				return nil, &Error{path, number, errors.New("a directive without a name")}
+			switch args, err := splitArgs(trimmed); {
+			case err != nil:
+				wrong = append(wrong, &Error{path, number, err})
+			case args[0] == "":
+				wrong = append(wrong, &Error{path, number, errors.New("a directive without a name")})
+			default:
+				l.name, l.args = strings.ToLower(args[0]), args[1:]
 			}
 		}
 		f.lines = append(f.lines, l)
 	}
-	return f, nil
+	return f, errors.Join(wrong...)
+}
+
+// Errors takes apart what Load and Parse return: an error for each line that is wrong, in no order.
+func Errors(err error) []error {
+	if several, is := err.(interface{ Unwrap() []error }); is {
+		var list []error
+		for _, one := range several.Unwrap() {
+			list = append(list, Errors(one)...)
+		}
+		return list
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // Directives are the file's own, "include" among them.
@@ -165,19 +190,24 @@ func newLine(name string, args []string, old line) line {
 
 // Read reads a file.
 func Read(path string) (*File, error) {
-	file, err := os.Open(path)
+	text, err := readText(path)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, err
+	return Parse(path, text)
+}
+
+func readText(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
-	return Parse(path, string(text))
+	text, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
+	return string(text), errors.Join(err, file.Close())
 }
 
 // Load reads a file and what it includes, and returns all directives in order, without "include", and the
-// paths that were read.
+// paths that were read. If something is wrong the error names all of it, and the list has the rest.
 func Load(path string) (list []Directive, files []string, err error) {
 	l := loader{}
 	err = l.load(path, 0)
@@ -193,21 +223,26 @@ func (l *loader) load(path string, depth int) error {
 	if depth > MaxDepth || len(l.files) >= MaxFiles {
 		return fmt.Errorf("%s: includes too many files, or itself", path)
 	}
-	f, err := Read(path)
+	text, err := readText(path)
 	if err != nil {
 		return err
 	}
 	l.files = append(l.files, path)
+	f, err := parse(path, text)
+	if f == nil {
+		return err
+	}
 	for _, d := range f.Directives() {
 		if d.Name != "include" {
 			l.list = append(l.list, d)
 			continue
 		}
-		if err := l.include(&d, depth); err != nil {
-			return err
+		err = errors.Join(err, l.include(&d, depth))
+		if len(l.files) >= MaxFiles {
+			break // with one that includes itself there would be as many errors as paths
 		}
 	}
-	return nil
+	return err
 }
 
 // include reads what an include names.
@@ -215,6 +250,7 @@ func (l *loader) include(d *Directive, depth int) error {
 	if len(d.Args) == 0 {
 		return d.Errorf("include needs a path")
 	}
+	var wrong []error
 	for _, path := range d.Args {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(d.File), path)
@@ -223,19 +259,19 @@ func (l *loader) include(d *Directive, depth int) error {
 		if strings.ContainsAny(path, "*?[") {
 			var err error
 			if paths, err = filepath.Glob(path); err != nil {
-				return d.Errorf("include %s: %w", path, err)
+				wrong = append(wrong, d.Errorf("include %s: %w", path, err))
 			}
 			slices.Sort(paths)
 		}
 		for _, one := range paths {
-			if err := l.load(one, depth+1); err != nil {
+			for _, err := range Errors(l.load(one, depth+1)) {
 				var inside *Error
-				if errors.As(err, &inside) {
-					return err
+				if !errors.As(err, &inside) {
+					err = d.Errorf("include: %w", err)
 				}
-				return d.Errorf("include: %w", err)
+				wrong = append(wrong, err)
 			}
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }

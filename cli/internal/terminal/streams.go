@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,12 +94,30 @@ func (t *Streams) Bars(quiet bool) io.Writer {
 	return t.Err
 }
 
-// Complain writes one error in the form that all of them have. One line, whatever the error: the
+// Mistakes is an error that is several, each of which has a line of its own: what is wrong with a file of settings.
+type Mistakes []error
+
+func (m Mistakes) Error() string { return errors.Join(m...).Error() }
+
+// Unwrap gives errors.Is all of them.
+func (m Mistakes) Unwrap() []error { return m }
+
+// Complain writes one error in the form that all of them have. One line, whatever the error, but for Mistakes: the
 // standard error of a service is read by line.
 func (t *Streams) Complain(err error) {
 	if bar := t.bar.Load(); bar != nil {
 		bar.Clear()
 	}
+	if several := Mistakes(nil); errors.As(err, &several) && len(several) > 0 {
+		for _, one := range several {
+			t.complain(one)
+		}
+		return
+	}
+	t.complain(err)
+}
+
+func (t *Streams) complain(err error) {
 	text := strings.TrimPrefix(err.Error(), "stave: ") // as some errors of the store begin
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "; ")
 	fmt.Fprintf(t.Err, "stave: %s\n", Safe([]byte(text)))

@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"server/internal/settings":   {"server/command", "server/conf"},
 	"server/internal/slowlog":    {"server/command"},
 	"server/internal/stats":      {"db", "server/command", "server/internal/latency", "server/internal/slowlog", "server/internal/tracking"},
-	"server/internal/web":        {"db"},
+	"server/internal/web":        {"db", "server/internal/redact", "server/internal/socket"},
 
 	"bitcask/internal/failure":   {},
 	"bitcask/internal/system":    {"keydir"},

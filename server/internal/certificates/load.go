@@ -2,10 +2,12 @@
 package certificates
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -24,8 +26,12 @@ func Load(o Files, clients, protocols string) (*tls.Config, error) {
 		return nil, errors.New("a certificate and its key are needed")
 	}
 	pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
-	if err != nil {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path): // it names the file
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s, %s: %w", o.Certificate, o.Key, err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}}
 	if config.MinVersion, config.MaxVersion, err = parseProtocols(protocols); err != nil {
@@ -58,6 +64,26 @@ func Load(o Files, clients, protocols string) (*tls.Config, error) {
 		return nil, errors.New("certificates of clients cannot be verified without a CA certificate")
 	}
 	return config, nil
+}
+
+// Leaf is the server's certificate.
+func Leaf(config *tls.Config) *x509.Certificate { return config.Certificates[0].Leaf }
+
+// Same reports whether two configurations have the same certificate and the same roots.
+func Same(a, b *tls.Config) bool {
+	return bytes.Equal(a.Certificates[0].Certificate[0], b.Certificates[0].Certificate[0]) && (a.ClientCAs == nil) == (b.ClientCAs == nil) &&
+		(a.ClientCAs == nil || a.ClientCAs.Equal(b.ClientCAs))
+}
+
+// Name is what a certificate is for: the first name, or the subject if there is none.
+func Name(c *x509.Certificate) string {
+	switch {
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	case len(c.IPAddresses) > 0:
+		return c.IPAddresses[0].String()
+	}
+	return c.Subject.String()
 }
 
 // parseProtocols reads a list of versions.

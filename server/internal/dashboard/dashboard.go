@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/redact"
 )
 
 // Client executes commands as a client of the server would.
@@ -148,7 +149,7 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": redact.Error(err, "")})
 }
 
 // badRequest is what a request lacks.

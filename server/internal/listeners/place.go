@@ -17,7 +17,7 @@ type Place struct {
 func (p *Place) Addresses() []socket.Address {
 	list := socket.Addresses(p.Bind, p.Port, false)
 	if p.HostPort != "" {
-		list = []socket.Address{{HostPort: p.HostPort}}
+		list = socket.Of(p.HostPort)
 	}
 	if p.Encrypts {
 		list = append(list, socket.Addresses(p.Bind, p.TLSPort, true)...)

@@ -60,11 +60,15 @@ type Set struct {
 	start func(Listener) // serves one; nil before Start and after Stop
 }
 
-// Open opens the sockets of a place, or none.
+// Open opens the sockets of a place, or none. An address that is missing, and may be, is left out.
 func Open(ctx context.Context, p Place) (*Set, error) {
 	s := &Set{place: p}
 	s.place.HostPort, s.place.TLSPort = "", cmp.Or(p.TLSPort, "0")
+	chosen := "" // the port that the system has chosen for the first of several
 	for _, a := range p.Addresses() {
+		if chosen != "" && !a.Encrypted {
+			a.HostPort = net.JoinHostPort(a.Host(), chosen)
+		}
 		ln, err := listen(ctx, a)
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -73,8 +77,9 @@ func Open(ctx context.Context, p Place) (*Set, error) {
 			continue
 		}
 		if p.HostPort != "" && !a.Encrypted {
-			_, s.place.Port, _ = net.SplitHostPort(ln.Addr().String()) // the one that the system chose
-			ln.HostPort = net.JoinHostPort(a.Host(), s.place.Port)     // by which a change finds the socket again
+			_, chosen, _ = net.SplitHostPort(ln.Addr().String())
+			ln.HostPort = net.JoinHostPort(a.Host(), chosen) // by which a change finds the socket again
+			s.place.Port = chosen
 		}
 		s.open = append(s.open, *ln)
 	}

@@ -3,9 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,10 @@ import (
 
 // Config are the values of the settings, each with the place that it comes from.
 type Config struct {
+	// JudgeUser says what is wrong with a line "user NAME RULE ...", nil if nothing is. It is set before the first file is
+	// read, and must be safe for concurrent use.
+	JudgeUser func(*conf.Directive) error
+
 	mu     sync.Mutex // guards all below
 	path   string     // of the file; "" without one
 	files  []string   // the file and those that it includes
@@ -41,7 +43,7 @@ const (
 
 // New returns settings that are all at their defaults.
 func New() *Config {
-	return &Config{values: map[string]setting{}, inFile: map[string]string{}}
+	return &Config{values: map[string]setting{}, inFile: map[string]string{}, JudgeUser: func(*conf.Directive) error { return nil }}
 }
 
 // File is the path of the file that Load has read, or "".
@@ -106,14 +108,25 @@ func (c *Config) Set(name, value string) error {
 
 // checked returns a value as it is kept, or why it cannot be.
 func (d *Directive) checked(value, before string) (string, error) {
+	canonical, err := d.canonical(value, before)
+	if err == nil && d.Mode == Fixed && canonical != d.def {
+		return "", d.refusal()
+	}
+	return canonical, err
+}
+
+// canonical returns a value as CONFIG GET would show it.
+func (d *Directive) canonical(value, before string) (string, error) {
 	canonical, err := d.Kind.Check(value, before)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("%s: %w, not %q", d.Name, err, ShownValue(d, value))
-	case d.Mode == Fixed && canonical != d.def:
-		return "", fmt.Errorf("%s can only be %q: %s", d.Name, d.def, d.Refusal)
 	}
 	return canonical, nil
+}
+
+// refusal says that a fixed directive has another value.
+func (d *Directive) refusal() error {
+	return fmt.Errorf("%s can only be %q: %s", d.Name, d.def, d.Refusal)
 }
 
 // ShownValue is what an error repeats of a value: no secret, and not much.
@@ -144,18 +157,19 @@ func find(name string) (*Directive, error) {
 // unsupported are directives of Redis's files that no CONFIG GET shows. Each would change what clients may do,
 // so none is skipped.
 var unsupported = map[string]string{
-	"rename-command": "commands have fixed names",
-	"loadmodule":     "there are no modules",
+	"rename-command": "commands have fixed names. Take commands away from users instead: a line such as `user default on >PASSWORD ~* &* +@all -config -flushall`, " +
+		"and users of their own, with +@all, for those who need them",
+	"loadmodule": "there are no modules; leave the line out, and the commands of the module are unknown",
 }
 
-// Load reads a file and what it includes. All directives are checked; the error names file and line of the
-// first that is wrong, and then nothing has changed. A warning is a directive that has no effect here, or
+// Load reads a file and what it includes. All directives are checked; the error has a line for each that is wrong, with
+// file and line number, and then nothing has changed. A warning is about directives that have no effect here, or
 // a password in a file that others may read.
 func (c *Config) Load(path string) (warnings []string, err error) {
 	if path, err = filepath.Abs(path); err != nil { // the working directory may change
 		return nil, err
 	}
-	said, err := readSettings(path)
+	said, err := c.read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -168,83 +182,9 @@ func (c *Config) Load(path string) (warnings []string, err error) {
 	return said.warnings, nil
 }
 
-// contents are what a file and those that it includes say.
-type contents struct {
-	values   map[string]string // by name
-	users    []conf.Directive  // the lines "user NAME RULE ..."
-	files    []string
-	warnings []string
-}
-
-// readSettings reads a file. Of a directive that stands twice the last one holds, but of those that take several lines.
-func readSettings(path string) (*contents, error) {
-	list, files, err := conf.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	c := &contents{values: map[string]string{}, files: files}
-	warned := map[string]bool{} // files
-	for i := range list {
-		line := &list[i]
-		if !warned[line.File] && hasPassword(line) && othersMayRead(line.File) {
-			warned[line.File] = true
-			c.warnings = append(c.warnings, line.Errorf("a password, and other users of the machine may read the file; chmod 600 it").Error())
-		}
-		if line.Name == "user" {
-			if len(line.Args) == 0 {
-				return nil, line.Errorf("user takes a name, and rules")
-			}
-			c.users = append(c.users, *line)
-			continue
-		}
-		d, err := find(line.Name)
-		if err != nil {
-			return nil, line.Errorf("%w", err)
-		}
-		before, again := c.values[d.Name]
-		if !again {
-			before = d.def
-		}
-		value, err := d.lineValue(line.Args, before, again)
-		if err != nil {
-			return nil, line.Errorf("%w", err)
-		}
-		c.values[d.Name] = value
-		if d.Mode == kept && value != d.def && !again {
-			c.warnings = append(c.warnings, line.Errorf("%s has no effect: %s", line.Name, strings.TrimSuffix(d.meaning, ".")).Error())
-		}
-	}
-	return c, nil
-}
-
-// hasPassword says whether a line has a password, or the hash of one.
-func hasPassword(line *conf.Directive) bool {
-	if line.Name != "user" {
-		return strings.EqualFold(line.Name, "requirepass") && len(line.Args) > 0 && line.Args[0] != ""
-	}
-	return slices.ContainsFunc(line.Args, func(rule string) bool { return strings.HasPrefix(rule, ">") || strings.HasPrefix(rule, "#") })
-}
-
-// othersMayRead looks at the permissions of a file, where the system has such.
-func othersMayRead(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && runtime.GOOS != "windows" && info.Mode()&0o077 != 0
-}
-
-// lineValue is the value after another line of a file.
-func (d *Directive) lineValue(args []string, before string, again bool) (string, error) {
-	text := strings.Join(args, " ")
-	switch {
-	case len(args) == 0 || d.each == 0 && len(args) > 1:
-		return "", fmt.Errorf("%s takes one argument, not %d", d.Name, len(args))
-	case d.Name == "save" && again && text != "": // lines add up
-		text = before + " " + text
-	}
-	return d.checked(text, before)
-}
-
 // Environment takes settings from variables such as STAVE_MAXCLIENTS for maxclients. A variable with that
-// prefix that is none of a setting is an error, but for those that the program reads itself.
+// prefix that is none of a setting is an error, but for those that the program reads itself. The error names all that
+// are wrong.
 func (c *Config) Environment(environ []string) (warnings []string, err error) {
 	for _, pair := range environ {
 		variable, value, _ := strings.Cut(pair, "=")
@@ -256,20 +196,21 @@ func (c *Config) Environment(environ []string) (warnings []string, err error) {
 		if Table[name] == nil {
 			name = strings.ReplaceAll(name, "_", "-")
 		}
-		d, err := find(name)
-		if err != nil {
-			return nil, fmt.Errorf("$%s: %w", variable, err)
+		d, wrong := find(name)
+		canonical := ""
+		if wrong == nil {
+			canonical, wrong = d.checked(value, d.def)
 		}
-		canonical, err := d.checked(value, d.def)
-		if err != nil {
-			return nil, fmt.Errorf("$%s: %w", variable, err)
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("$%s: %w", variable, wrong))
+			continue
 		}
 		c.Store(d, canonical, fromEnvironment)
 		if d.Mode == kept && canonical != d.def {
 			warnings = append(warnings, fmt.Sprintf("$%s has no effect: %s", variable, strings.TrimSuffix(d.meaning, ".")))
 		}
 	}
-	return warnings, nil
+	return warnings, err
 }
 
 // otherVariables are variables of the program that are no settings of a server.
@@ -322,7 +263,7 @@ func (c *Config) Rewrite(users [][]string) error {
 	if path == "" {
 		return ErrNoConfigFile
 	}
-	now, err := readSettings(path)
+	now, err := c.read(path)
 	if err != nil {
 		return err // it has become unreadable: nothing is overwritten
 	}
@@ -359,7 +300,7 @@ func (c *Config) Rewrite(users [][]string) error {
 	if err := file.Write(); err != nil {
 		return err
 	}
-	if now, err = readSettings(path); err != nil {
+	if now, err = c.read(path); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -390,7 +331,7 @@ func (c *Config) Changed(setUsers func([]conf.Directive) error) (values map[stri
 	if c.path == "" {
 		return nil, nil
 	}
-	now, err := readSettings(c.path)
+	now, err := c.read(c.path)
 	if err != nil {
 		return nil, err
 	}

@@ -47,14 +47,17 @@ func between(least, most int64) kind {
 }
 
 // bytesFrom takes numbers of bytes of at least so many, with Redis's units.
-func bytesFrom(least int64) kind {
+func bytesFrom(least int64) kind { return bytesBetween(least, math.MaxInt64) }
+
+// bytesBetween takes numbers of bytes within bounds.
+func bytesBetween(least, most int64) kind {
 	return kind{"bytes, with a unit such as 100mb", func(text, _ string) (string, error) {
 		n, err := ParseMemory(text)
 		switch {
 		case err != nil:
 			return "", err
-		case n < least:
-			return "", command.Errorf("argument must be between %d and %d inclusive", least, int64(math.MaxInt64))
+		case n < least || n > most:
+			return "", command.Errorf("argument must be between %d and %d inclusive", least, most)
 		}
 		return strconv.FormatInt(n, 10), nil
 	}}
@@ -110,6 +113,27 @@ func words() kind {
 	return kind{"text", func(text, before string) (string, error) {
 		text, err := anyText().Check(text, before)
 		return strings.Join(strings.Fields(text), " "), err
+	}}
+}
+
+// master takes the address of a master; "no one" is none, as in the command.
+func master() kind {
+	return kind{"no one", func(text, before string) (string, error) {
+		text, err := words().Check(text, before)
+		if strings.EqualFold(text, "no one") {
+			text = ""
+		}
+		return text, err
+	}}
+}
+
+// logFile takes a path; stdout, in files of Redis 2.6 and older, is none.
+func logFile() kind {
+	return kind{"text", func(text, before string) (string, error) {
+		if text == "stdout" {
+			text = ""
+		}
+		return anyText().Check(text, before)
 	}}
 }
 

@@ -21,6 +21,9 @@ type Directive struct {
 
 	// Refusal is why another value than the default is refused, of a fixed directive.
 	Refusal string
+	// tolerates says why a value of a file has no effect, of a fixed directive whose value stays the default all the same;
+	// "" is for a value that would promise something. The file is warned of, not refused. nil tolerates none.
+	tolerates func(value string) (why string)
 	// each is set where several lines of a file make one value: how many words a line has.
 	each int
 }
@@ -96,6 +99,26 @@ func (d *Directive) lines(value string) (lines [][]string) {
 	return lines
 }
 
+// otherThan tolerates every other value than one.
+func otherThan(value, why string) func(string) string {
+	return func(other string) string {
+		if other == value {
+			return ""
+		}
+		return why
+	}
+}
+
+// atLeast tolerates a number of bytes that is greater than one.
+func atLeast(least int64, why string) func(string) string {
+	return func(value string) string {
+		if n, err := ParseMemory(value); err != nil || n <= least {
+			return ""
+		}
+		return why
+	}
+}
+
 // networkDirectives are about connections.
 var networkDirectives = []Directive{
 	{Name: "bind", def: "127.0.0.1", Kind: words(), Mode: Live, each: -1},
@@ -106,13 +129,15 @@ var networkDirectives = []Directive{
 	{Name: "timeout", def: "0", Kind: between(0, math.MaxInt32), Mode: Live},
 	{Name: "maxclients", def: "10000", Kind: between(1, math.MaxUint32), Mode: Live},
 	{Name: "proto-max-bulk-len", def: "67108864", Kind: bytesFrom(1 << 20), Mode: AtStart},
-	{Name: "client-query-buffer-limit", def: "67108864", Kind: bytesFrom(1 << 20), Mode: Fixed, Refusal: "the limit follows proto-max-bulk-len"},
+	{Name: "client-query-buffer-limit", def: "67108864", Kind: bytesFrom(1 << 20), Mode: Fixed, Refusal: "the limit follows proto-max-bulk-len, and cannot be lowered",
+		tolerates: atLeast(67108864, "the limit follows proto-max-bulk-len")},
 	{Name: "client-output-buffer-limit", def: "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60", Kind: bufferLimits(), Mode: Live, each: 4},
 	{Name: "transport", def: ownTransport(), Kind: oneOf("goroutines", "event-loop"), Mode: AtStart},
 	{Name: "http-addr", Kind: anyText(), Mode: AtStart},
 	{Name: "databases", def: "16", Kind: between(1, 65536), Mode: AtStart},
 	{Name: "enable-debug-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: AtStart},
-	{Name: "enable-module-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: Fixed, Refusal: "there are no modules"},
+	{Name: "enable-module-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: Fixed, Refusal: "there are no modules",
+		tolerates: otherThan("no", "there are no modules")},
 	{Name: "enable-protected-configs", def: "no", Kind: oneOf("no", "yes", "local"), Mode: Fixed,
 		Refusal: "paths are never changed while the server runs"},
 }
@@ -121,8 +146,10 @@ var networkDirectives = []Directive{
 var memoryDirectives = []Directive{
 	{Name: "maxmemory", def: "0", Kind: bytesFrom(0), Mode: Live},
 	{Name: "maxmemory-policy", def: "noeviction", Mode: Fixed,
-		Kind:    oneOf("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"),
-		Refusal: "Stave evicts no keys: values are on disk, and access times are not kept. Use noeviction, and give keys that may go a time to live"},
+		Kind: oneOf("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"),
+		Refusal: "Stave evicts no keys: values are on disk, and access times are not kept. Use noeviction, and give keys that may go a time to live; " +
+			"or leave maxmemory out, and the policy has no effect",
+		tolerates: otherThan("noeviction", "no key is evicted; were maxmemory set, writes above it would get errors")},
 	{Name: "maxmemory-clients", def: "1073741824", Kind: bytesOrPercent(), Mode: Live},
 	{Name: "maxmemory-samples", def: "5", Kind: between(1, math.MaxInt32), Mode: kept},
 	{Name: "maxmemory-eviction-tenacity", def: "10", Kind: between(0, 100), Mode: kept},
@@ -137,7 +164,7 @@ var storageDirectives = []Directive{
 	{Name: "appendfsync", def: "everysec", Kind: oneOf("everysec", "always", "no"), Mode: Live},
 	{Name: "appendonly", def: "yes", Kind: yesNo(), Mode: kept},
 	{Name: "save", Kind: savePoints(), Mode: kept, each: 2},
-	{Name: "segment-size", def: "268435456", Kind: bytesFrom(1 << 16), Mode: AtStart},
+	{Name: "segment-size", def: "268435456", Kind: bytesBetween(1<<16, 2<<30), Mode: AtStart},
 	{Name: "merge-bytes-per-second", def: "67108864", Kind: bytesFrom(0), Mode: AtStart},
 	{Name: "auto-aof-rewrite-percentage", def: "100", Kind: between(0, math.MaxInt32), Mode: kept},
 	{Name: "auto-aof-rewrite-min-size", def: "67108864", Kind: bytesFrom(0), Mode: kept},
@@ -150,9 +177,9 @@ var storageDirectives = []Directive{
 // observationDirectives are about what operators see.
 var observationDirectives = []Directive{
 	{Name: "loglevel", def: "notice", Kind: oneOf("debug", "verbose", "notice", "warning"), Mode: Live},
-	{Name: "logfile", Kind: anyText(), Mode: AtStart},
-	{Name: "slowlog-log-slower-than", def: "10000", Kind: between(-1, math.MaxInt64), Mode: Live},
-	{Name: "slowlog-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
+	{Name: "logfile", Kind: logFile(), Mode: AtStart},
+	{Name: "slowlog-log-slower-than", alias: "commandlog-execution-slower-than", def: "10000", Kind: between(-1, math.MaxInt64), Mode: Live},
+	{Name: "slowlog-max-len", alias: "commandlog-slow-execution-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "latency-monitor-threshold", def: "0", Kind: between(0, math.MaxInt64/int64(time.Millisecond)), Mode: Live},
 	{Name: "latency-tracking", def: "yes", Kind: yesNo(), Mode: Live},
 	{Name: "latency-tracking-info-percentiles", def: "50 99 99.9", Kind: percentages(), Mode: Live, each: -1},

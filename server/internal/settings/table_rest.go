@@ -36,7 +36,7 @@ var securityDirectives = []Directive{
 
 // replicationDirectives are about replicas and clusters, of which there are none.
 var replicationDirectives = []Directive{
-	{Name: "replicaof", alias: "slaveof", Kind: anyText(), Mode: Fixed, Refusal: "Stave cannot be a replica of another server"},
+	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: Fixed, each: -1, Refusal: "Stave cannot be a replica of another server"},
 	{Name: "cluster-enabled", def: "no", Kind: yesNo(), Mode: AtStart},
 	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Fixed,
 		Refusal: "there are no replicas, so that every write would be refused"},
@@ -107,7 +107,8 @@ var keptDirectives = []Directive{
 	{Name: "crash-log-enabled", def: "yes", Kind: yesNo(), Mode: kept},
 	{Name: "crash-memcheck-enabled", def: "yes", Kind: yesNo(), Mode: kept},
 	{Name: "daemonize", def: "no", Kind: yesNo(), Mode: Fixed,
-		Refusal: "the server runs in the foreground; let a supervisor such as systemd run it"},
+		Refusal:   "the server runs in the foreground; let a supervisor such as systemd run it",
+		tolerates: otherThan("no", "the server stays in the foreground; let a supervisor such as systemd run it")},
 	{Name: "supervised", def: "no", Kind: oneOf("upstart", "systemd", "auto", "no"), Mode: kept},
 	{Name: "pidfile", Kind: anyText(), Mode: kept},
 	{Name: "disable-thp", def: "yes", Kind: yesNo(), Mode: kept},
@@ -131,6 +132,7 @@ var keptDirectives = []Directive{
 	{Name: "tcp-backlog", def: "511", Kind: between(0, math.MaxInt32), Mode: kept},
 	{Name: "bind-source-addr", Kind: anyText(), Mode: kept},
 	{Name: "socket-mark-id", def: "0", Kind: between(0, math.MaxUint32), Mode: kept},
+	{Name: "hide-user-data-from-log", def: "yes", Kind: yesNo(), Mode: kept},
 	{Name: "ignore-warnings", Kind: anyText(), Mode: kept},
 	{Name: "locale-collate", Kind: anyText(), Mode: kept},
 	{Name: "server_cpulist", Kind: anyText(), Mode: kept},

@@ -42,7 +42,7 @@ func TestMisspelt(t *testing.T) {
 	for name, want := range map[string]string{
 		"maxclient": `unknown directive "maxclient": did you mean "maxclients"?`, "MaxMemroy": `unknown directive "MaxMemroy": did you mean "maxmemory"?`,
 		"prot": `unknown directive "prot": did you mean "port"?`, "qqqqq": `unknown directive "qqqqq"`,
-		"rename-command": `"rename-command" is not supported: commands have fixed names`, strings.Repeat("x", 1000): "unknown directive \"" + strings.Repeat("x", 1000) + "\"",
+		"loadmodule": `"loadmodule" is not supported: there are no modules; leave the line out, and the commands of the module are unknown`, strings.Repeat("x", 1000): "unknown directive \"" + strings.Repeat("x", 1000) + "\"",
 	} {
 		if _, err := find(name); err == nil || err.Error() != want {
 			t.Errorf("%.20s: %v", name, err)

@@ -23,6 +23,7 @@ type Figures struct {
 	RedisVersion, Version, RunID string
 	Mode                         string // standalone or cluster
 	Started                      time.Time
+	CertificateEnds              time.Time // zero without TLS
 	Port                         string
 	ConfigFile                   string
 	Multiplexing                 string // what waits for connections to be ready

@@ -82,6 +82,9 @@ func (f *Figures) metricsServer(w *metricsWriter) {
 		"maxmemory_policy", "noeviction", "run_id", f.RunID, "process_id", strconv.Itoa(os.Getpid()), "stave_version", f.Version)
 	w.gauge("redis_uptime_in_seconds", time.Since(f.Started).Seconds())
 	w.gauge("redis_start_time_seconds", float64(f.Started.Unix()))
+	if !f.CertificateEnds.IsZero() {
+		w.gauge("stave_tls_certificate_not_after_seconds", float64(f.CertificateEnds.Unix()))
+	}
 	m := f.Counters.memory()
 	w.gauge("redis_memory_used_bytes", float64(m.used))
 	w.gauge("redis_memory_used_rss_bytes", float64(m.held))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Limits, for a few scrapers.
@@ -21,7 +23,7 @@ const (
 	headerBytes  = 8 << 10 // of a request
 	readTimeout  = 5 * time.Second
 	writeTimeout = 10 * time.Second
-	idleTimeout  = 2 * time.Minute
+	idleTimeout  = 30 * time.Second // more than most scrapers let pass
 )
 
 // figurePaths are what scrapers and probes ask for.
@@ -35,37 +37,50 @@ type Endpoint struct {
 	Logger    *slog.Logger
 }
 
-// Serve answers until ctx ends. It closes ln.
+// Serve answers until ctx ends, or ln is closed. It closes ln.
 func (e *Endpoint) Serve(ctx context.Context, ln net.Listener) error {
-	figures, pages := make(chan struct{}, requests), make(chan struct{}, pages)
-	inner := e.handler()
+	open := connections{open: map[net.Conn]*connection{}}
 	s := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !isLocalHost(r.Host) {
-				http.Error(w, "this endpoint is for its own machine", http.StatusForbidden)
-				return
-			}
-			free := pages
-			if slices.Contains(figurePaths, r.URL.Path) {
-				free = figures
-			}
-			select {
-			case free <- struct{}{}:
-				defer func() { <-free }()
-				inner.ServeHTTP(w, r)
-			default:
-				http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
-			}
-		}),
+		Handler:     e.guard(&open),
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		ConnState: open.changed, ConnContext: open.enter,
 		ErrorLog: slog.NewLogLogger(e.Logger.Handler(), slog.LevelWarn),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // a scrape that is cut off is repeated
 	defer stop()
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	err := s.Serve(socket.Steady(ctx, ln, e.Logger))
+	_ = s.Close()
+	if ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	return err
+}
+
+// guard refuses what comes from elsewhere, or is too much at a time.
+func (e *Endpoint) guard(open *connections) http.Handler {
+	figures, pages := make(chan struct{}, requests), make(chan struct{}, pages)
+	inner := e.handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocalHost(r.Host) {
+			http.Error(w, "this endpoint is for its own machine", http.StatusForbidden)
+			return
+		}
+		free := pages
+		if slices.Contains(figurePaths, r.URL.Path) {
+			free = figures
+		}
+		select {
+		case free <- struct{}{}:
+			open.busy(r.Context(), true)
+			defer func() {
+				open.busy(r.Context(), false)
+				<-free
+			}()
+			inner.ServeHTTP(w, r)
+		default:
+			http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // handler answers what is not refused.
@@ -92,7 +107,7 @@ func (e *Endpoint) handler() http.Handler {
 // readiness reports whether the server does what it is for: takes writes, or shows what another process writes.
 func (e *Endpoint) readiness() (text string, ready bool) {
 	if f := e.Store.FollowState(); f.Err != nil && !errors.Is(f.Err, db.ErrNotFollowing) {
-		return fmt.Sprintf("the store has not followed its writer since %s: %v", f.Since.UTC().Format(time.RFC3339), f.Err), false
+		return fmt.Sprintf("the store has not followed its writer since %s: %s", f.Since.UTC().Format(time.RFC3339), redact.Error(f.Err, "")), false
 	}
 	state := e.Store.Stats().State
 	return fmt.Sprintf("the store is %s", state), state == db.StateOK
