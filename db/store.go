@@ -366,6 +366,15 @@ func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcas
 	return s.base.Check(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
 }
 
+// CheckReplay is Check, and compares what the store holds with what a replay of all of its log makes, while writes wait.
+// See bitcask.Store.CheckReplay. report runs with keys locked: it cannot use the store.
+func (s *Store) CheckReplay(ctx context.Context, report func(bitcask.Finding)) (bitcask.CheckResult, error) {
+	if err := s.guard.check(); err != nil {
+		return bitcask.CheckResult{}, err
+	}
+	return s.base.CheckReplay(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
+}
+
 // Merge runs one merge to its end, picking segments as Options.Merge says, or
 // all of them with o.All. It fails with bitcask.ErrMergeBusy while another
 // runs. o.Progress cannot use the store.
