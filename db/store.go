@@ -220,11 +220,15 @@ func (s *Store) Namespaces() int { return s.opts.Namespaces }
 // View runs fn in a transaction that reads everything at one moment. It runs
 // alongside other readers; writers wait for it. A read error met by an iterator
 // is returned.
+//
+// A use of the store within fn fails with ErrNested if it would wait for fn. That is noticed by the stack of the
+// goroutine: so fn must not wait for another goroutine that uses the store, nor be suspended, as within the function of
+// an iter.Pull, while the caller uses it. Both wait for ever.
 func (s *Store) View(fn func(*Tx) error) error { return s.run(false, nil, fn) }
 
 // Update runs fn in a transaction that runs alone, over whatever keys it turns
 // out to touch, and commits it as one: after an error or a panic, nothing has
-// happened.
+// happened. What View says of ErrNested holds here as well.
 func (s *Store) Update(fn func(*Tx) error) error { return s.run(true, nil, fn) }
 
 // ViewKeys is View for a closure that touches no keys but these; others are

@@ -70,8 +70,8 @@ func AppendPending(dst []byte, group uint32, id StreamID) []byte {
 // GroupRange is the name of the tombstone of a group and of all that it has.
 func GroupRange(group uint32) string { return string(appendGroup([]byte("G:"), group)) }
 
-// ConsumerRange is the name of the tombstone of a consumer and of its pending entries, which builds up to November 2026
-// wrote. Nothing may write it: whose a pending entry is says the value of its record, so what the tombstone removes
+// ConsumerRange is the name of the tombstone of a consumer and of its pending entries, which older versions wrote.
+// Nothing may write it (I12): the value of its record says whose a pending entry is, so what the tombstone removes
 // depends on which record of the entry a merge has left.
 func ConsumerRange(group, consumer uint32) string {
 	return string(appendGroup(append(appendGroup([]byte("C:"), group), ':'), consumer))
