@@ -206,18 +206,6 @@ func keepLibrary(n int) step {
 	}
 }
 
-// all does several things, each in a commit of its own, in one segment.
-func inOneSegment(steps ...step) step {
-	return func(s *db.Store) error {
-		for _, do := range steps {
-			if err := do(s); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // TestAnyMergeThenReplay: of each history, whichever of its segments a merge takes, the store holds afterwards what it
 // held before, as an open store, as a snapshot and a backup, and once its log has been replayed: no record says
 // something else because others have gone.
