@@ -61,7 +61,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, e
 // CheckReplay is Check, and compares what the store has in memory, at one moment, with what a replay of all of its log
 // without the INDEX makes of it: a kill, a snapshot and a backup give that (I12). Writes wait while the log is replayed,
 // which takes as long as opening the store without an INDEX, and a second index of memory. It fails with ErrReadOnly in
-// a store that is open for reading; Check of one that had no INDEX to begin with compares that with its log.
+// a store that is open for reading, and with what the replay fails with, such as a *CorruptError.
 func (s *Store) CheckReplay(ctx context.Context, report func(Finding)) (r CheckResult, err error) {
 	if s.opts.ReadOnly {
 		return r, ErrReadOnly

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,19 @@ func (c *comparison) stripe(space uint32, stripe int, kept, replayed *keydir.Dir
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	all := maps.Clone(x)
-	maps.Copy(all, y)
-	for _, name := range slices.SortedFunc(maps.Keys(all), recordName.compare) {
+	var differ []recordName
+	for name, loc := range x {
+		if y[name] != loc {
+			differ = append(differ, name)
+		}
+	}
+	for name := range y {
+		if x[name] == 0 {
+			differ = append(differ, name)
+		}
+	}
+	slices.SortFunc(differ, recordName.compare)
+	for _, name := range differ {
 		c.compareRecords(name, x[name], y[name])
 	}
 	// The places of records may differ without that: a merge that was interrupted has left one in two segments.
@@ -112,7 +123,7 @@ type recordName struct {
 }
 
 func (n recordName) compare(m recordName) int {
-	return bytes.Compare(fmt.Appendf(nil, "%q %d %v %q", n.key, n.typ, n.meta, n.elem), fmt.Appendf(nil, "%q %d %v %q", m.key, m.typ, m.meta, m.elem))
+	return cmp.Or(cmp.Compare(n.key, m.key), cmp.Compare(n.typ, m.typ), cmp.Compare(n.elem, m.elem)) // there is one meta record
 }
 
 // String says what of its key a record is.
