@@ -201,9 +201,7 @@ func trimTo(n int) step {
 }
 
 func keepLibrary(n int) step {
-	return func(s *db.Store) error {
-		return s.Update(func(tx *db.Tx) error { return tx.PutLibrary("l", strings.Repeat("x", n)) })
-	}
+	return func(s *db.Store) error { return putLibrary(s, "l", strings.Repeat("x", n)) }
 }
 
 // TestAnyMergeThenReplay: of each history, whichever of its segments a merge takes, the store holds afterwards what it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -87,7 +88,7 @@ func groupRecord(ns int, key, elem string) string { return fmt.Sprintf("%d %q %q
 
 // everything is all that a store holds in three namespaces, and its libraries.
 func everything(s *db.Store) (string, error) {
-	libraries, err := s.Libraries()
+	libraries, err := serverside.DB.Libraries(s)
 	if err != nil {
 		return "", err
 	}
