@@ -15,9 +15,10 @@ func TestWaitingForMaintenanceEnds(t *testing.T) {
 	s, err := Open("d", &Options{seam: seam.Options{FS: mem}})
 	must(t, err)
 	for name, wait := range map[string]func(ctx context.Context) error{
-		"Check":   func(ctx context.Context) error { _, err := s.Check(ctx, func(Finding) {}); return err },
-		"Rewrite": func(ctx context.Context) error { _, err := s.Rewrite(ctx, nil, RewriteOptions{}); return err },
-		"Backup":  func(ctx context.Context) error { _, err := s.Backup(ctx, "copy"); return err },
+		"Check":       func(ctx context.Context) error { _, err := s.Check(ctx, func(Finding) {}); return err },
+		"CheckReplay": func(ctx context.Context) error { _, err := s.CheckReplay(ctx, func(Finding) {}); return err },
+		"Rewrite":     func(ctx context.Context) error { _, err := s.Rewrite(ctx, nil, RewriteOptions{}); return err },
+		"Backup":      func(ctx context.Context) error { _, err := s.Backup(ctx, "copy"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.maintenanceMu.Lock()

@@ -59,6 +59,11 @@ type SnapshotOptions struct {
 // Errors: ErrClosed, ErrReadOnly for a store that is open for reading (it is of one moment already), ErrFailed for one
 // that refuses writes, a *CorruptError, the context's, or the file system's.
 func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error) {
+	return s.snapshot(ctx, o, s.opts.seam.NoIndex)
+}
+
+// snapshot is Snapshot; without the INDEX it replays the whole log.
+func (s *Store) snapshot(ctx context.Context, o SnapshotOptions, noIndex bool) (*Store, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -75,7 +80,7 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error)
 			s.pins.Release(pin)
 		}
 	}()
-	snap, err := s.openSnapshot(ctx, pin, o)
+	snap, err := s.openSnapshot(ctx, pin, o, noIndex)
 	if err != nil {
 		if s.closed.Load() && !errors.Is(err, ErrClosed) { // files may be gone
 			err = fmt.Errorf("%w: %w", ErrClosed, err)
@@ -86,7 +91,7 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (*Store, error)
 	return snap, nil
 }
 
-func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptions) (opened *Store, err error) {
+func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptions, noIndex bool) (opened *Store, err error) {
 	begin := time.Now()
 	list, next, err := s.log.Cut()
 	if err != nil {
@@ -97,7 +102,7 @@ func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptio
 	}
 	s.pins.Below(pin, boundOf(list))
 	opts := s.opts
-	opts.ReadOnly, opts.Loading = true, o.Loading
+	opts.ReadOnly, opts.Loading, opts.seam.NoIndex = true, o.Loading, noIndex
 	if o.Logger != nil {
 		opts.Logger = safelog.New(o.Logger)
 		pin.Logger = opts.Logger // Close of the snapshot removes files of this store

@@ -66,8 +66,8 @@ func (t *Tx) isGroupsRecord(at keydir.Loc, sp *namespace.Space, h uint64, elem s
 	return r.h == h && r.sp == sp && r.typ == keydir.StreamGroups && string(r.elem(t.buf)) == elem
 }
 
-// DeleteGroups removes one of them, or all that keydir.GroupRange and keydir.ConsumerRange name, with one tombstone. It
-// returns how many there were. coll is as PutGroups has it.
+// DeleteGroups removes one of them, or all that keydir.GroupRange names, with one tombstone. It returns how many there
+// were. coll is as PutGroups has it. What a consumer has is removed one by one: see keydir.ConsumerRange.
 func (t *Tx) DeleteGroups(ns int, key string, coll keydir.Collection, elem string) (n int, err error) {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *Tx) DeleteGroups(ns int, key string, coll keydir.Collection, elem strin
 		return 0, nil
 	}
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
-	if !ok {
+	if !ok || keydir.IsConsumerRange(elem) {
 		return 0, fmt.Errorf("BUG: %s: %q", format.BadGroups, elem)
 	}
 	names := []string{elem}

@@ -124,16 +124,8 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		defer tx.End()
 		tx.Apart(cb)
 	},
-	"Store.Check": func(t *testing.T, _ *bitcask.Store, cb func()) {
-		mem := vfs.NewMem()
-		s, err := bitcask.Open("checked", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
-		must(t, err)
-		defer func() { must(t, s.Close()) }()
-		must(t, s.Put("k", []byte("v")))
-		flip(t, mem, "checked/000000001.data", 70)
-		_, err = s.Check(context.Background(), func(bitcask.Finding) { cb() })
-		must(t, err)
-	},
+	"Store.Check":       func(t *testing.T, _ *bitcask.Store, cb func()) { damageReported(t, (*bitcask.Store).Check, cb) },
+	"Store.CheckReplay": func(t *testing.T, _ *bitcask.Store, cb func()) { damageReported(t, (*bitcask.Store).CheckReplay, cb) },
 	// What a store that follows calls, it calls on a goroutine of its own: a panic there ends the process. Others call
 	// nothing.
 	"Store.Follow": func(t *testing.T, s *bitcask.Store, cb func()) {
@@ -155,6 +147,17 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 	"Store.Rewrite": func(t *testing.T, s *bitcask.Store, cb func()) {
 		rewrite(t, s, bitcask.RewriteOptions{Progress: func(int64) { cb() }})
 	},
+}
+
+func damageReported(t *testing.T, check func(*bitcask.Store, context.Context, func(bitcask.Finding)) (bitcask.CheckResult, error), cb func()) {
+	mem := vfs.NewMem()
+	s, err := bitcask.Open("checked", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	must(t, s.Put("k", []byte("v")))
+	flip(t, mem, "checked/000000001.data", 70)
+	_, err = check(s, context.Background(), func(bitcask.Finding) { cb() })
+	must(t, err)
 }
 
 func rewrite(t *testing.T, s *bitcask.Store, o bitcask.RewriteOptions) {

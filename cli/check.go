@@ -17,7 +17,8 @@ import (
 )
 
 // A check opens the store for reading only and without its INDEX, so that the keydir comes from the
-// log and can be compared with the INDEX. A store that cannot be opened so is opened once more with
+// log and can be compared with the INDEX: it says what the store held when it was last closed, the log what a kill, a
+// backup and a repair would leave of that (I12). A store that cannot be opened so is opened once more with
 // ReadDamaged: its damage is what the user asked about, and an error in place of the findings would
 // be no answer.
 //
@@ -36,10 +37,11 @@ func checkCommand(t *terminal.Streams) *cli.Command {
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "print one object with all findings"},
+			&cli.BoolFlag{Name: "replay", Usage: "fail if there is no INDEX to compare a replay of the log with"},
 			quietFlag(),
 		},
 		Action: onDir(func(c *cli.Context, dir string) error {
-			return runCheck(t, dir, c.Bool("json"), c.Bool("quiet"))
+			return runCheck(t, dir, c.Bool("json"), c.Bool("quiet"), c.Bool("replay"))
 		}),
 	}
 }
@@ -60,7 +62,7 @@ type checkReport struct {
 // runCheck opens the store, whole or damaged, and reports what Check finds in it. A check that
 // finds damage ends with a status and without an error text: the findings are the text. Opening is
 // part of the check: some damage is found there.
-func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
+func runCheck(t *terminal.Streams, dir string, asJSON, quiet, replay bool) (err error) {
 	ctx, stop := t.Interruptible()
 	defer stop()
 	started := time.Now()
@@ -105,6 +107,9 @@ func runCheck(t *terminal.Streams, dir string, asJSON, quiet bool) (err error) {
 	}
 	if !report.Sound {
 		return &exitError{status: exitDamage}
+	}
+	if replay && !result.Compared {
+		return failed(exitCommand, fmt.Errorf("check %s: there is no INDEX that fits the log to compare a replay of it with; a store that is closed in order has one", dir))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestBashCompletes(t *testing.T) {
 		"stave ch":                  "check",
 		"stave help insp":           "inspect",
 		"stave check --j":           "--json",
-		"stave check -":             "--dir --json --quiet --help",
+		"stave check -":             "--dir --json --replay --quiet --help",
 		"stave check $(touch oops)": "",
 		"stave nosuch --":           "",
 	} {

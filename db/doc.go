@@ -16,7 +16,7 @@
 // the same key, so no read-modify-write loses an update. Readers wait for no disk sync and no merge. Update runs alone;
 // View runs alongside other readers while writers wait for it. [Options].Sync decides when an acknowledged write is on
 // disk; it survives a killed process in every mode. Using a store within its own View or Update fails with [ErrNested]
-// wherever that would wait for itself.
+// wherever that would wait for itself and the stack of the goroutine shows it: see [Store.View].
 //
 // Names (keys, fields, members) are strings of any bytes, at most 65,535 of them; payloads are byte slices of at most
 // 512 MiB. Input may be reused after a call returns, output belongs to the caller. A key that has reached its deadline

@@ -24,6 +24,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/jsonl"
+	"github.com/stavedb/stave/keydir"
 )
 
 // feedModel is what commits have made of keys, by namespace and key.
@@ -42,7 +43,8 @@ type feedValue struct {
 	items  map[int64]string
 	scores map[string]float64
 	expire int64
-	until  map[string]int64 // of fields
+	until  map[string]int64  // of fields
+	groups map[string]string // records of consumer groups
 }
 
 func (m feedModel) at(c *feed.Change) *feedValue {
@@ -52,7 +54,11 @@ func (m feedModel) at(c *feed.Change) *feedValue {
 	}
 	v := m[k]
 	if c.Type != "" && v.typ != c.Type && c.Type != feed.GroupsType {
-		*v = feedValue{typ: c.Type, expire: v.expire, fields: map[string]string{}, items: map[int64]string{}, scores: map[string]float64{}, until: map[string]int64{}}
+		var groups map[string]string
+		if v.typ == "" { // the first one may come before its stream
+			groups = v.groups
+		}
+		*v = feedValue{typ: c.Type, expire: v.expire, groups: groups, fields: map[string]string{}, items: map[int64]string{}, scores: map[string]float64{}, until: map[string]int64{}}
 	}
 	return v
 }
@@ -81,6 +87,10 @@ func (m feedModel) apply(c *feed.Commit) error {
 			m.put(ch)
 		case feed.OpRemove:
 			v := m.at(ch)
+			if ch.Type == feed.GroupsType {
+				v.removeGroups(string(ch.Element))
+				continue
+			}
 			delete(v.fields, string(ch.Element)+ch.ID)
 			delete(v.until, string(ch.Element))
 			delete(v.scores, string(ch.Element))
@@ -116,6 +126,11 @@ func (m feedModel) apply(c *feed.Commit) error {
 func (m feedModel) put(ch *feed.Change) {
 	v := m.at(ch)
 	switch ch.Type {
+	case feed.GroupsType:
+		if v.groups == nil {
+			v.groups = map[string]string{}
+		}
+		v.groups[string(ch.Element)] = string(ch.Value)
 	case "string":
 		if ch.ChunkSize == 0 {
 			v.text = nil
@@ -140,6 +155,26 @@ func (m feedModel) put(ch *feed.Change) {
 	default:
 		v.fields[string(ch.Element)] = string(ch.Value)
 	}
+}
+
+// removeGroups removes one record of groups, or all that a tombstone names.
+func (v *feedValue) removeGroups(elem string) {
+	ranges, _ := keydir.GroupsRangeOf([]byte(elem))
+	maps.DeleteFunc(v.groups, func(name, value string) bool {
+		score, _ := keydir.GroupsScore([]byte(name), []byte(value))
+		return name == elem || slices.ContainsFunc(ranges, func(r keydir.ScoreRange) bool { return r.From <= score && score <= r.To })
+	})
+}
+
+// groups are the records of all consumer groups, as groupRecords has them.
+func (m feedModel) groups() map[string]string {
+	all := map[string]string{}
+	for k, v := range m {
+		for elem, value := range v.groups {
+			all[groupRecord(k.ns, k.key, elem)] = value
+		}
+	}
+	return all
 }
 
 // text is all of it, a line a key, as storeText has it.
@@ -325,7 +360,11 @@ func TestFeed(t *testing.T) {
 				switch n := r.IntN(200); {
 				case n < 4: // the feed has seen which segments there are
 					must(t, drain(t.Context(), f, take))
-					must(t, mergeEverything(w))
+					if n < 2 {
+						must(t, mergeSome(w, r))
+					} else {
+						must(t, mergeEverything(w))
+					}
 				case n < 6:
 					must(t, w.Close())
 					w = open()
@@ -342,6 +381,7 @@ func TestFeed(t *testing.T) {
 			w = open()
 			equal(t, "the last sequence number", last, w.Position())
 			sameContent(t, m, w)
+			equal(t, "records of groups", fmt.Sprint(m.groups()), fmt.Sprint(ok[map[string]string](t)(groupRecords(w))))
 			t.Logf("%d of %d records were shown before the writer had closed", during, last)
 		})
 	}

@@ -170,8 +170,16 @@ func testFollow(t *testing.T, o seam.Options) {
 		must(t, work.commit())
 		note()
 		switch n := r.IntN(200); {
-		case n < 4:
+		case n < 2:
 			must(t, mergeEverything(w))
+		case n < 4:
+			must(t, mergeSome(w, r))
+			late := ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{ReadOnly: true, Follow: true}, seam.Options{NoIndex: true})))
+			caughtUp(t, late, w)
+			_, _, want, _ := contentsOf(w)
+			_, _, got, err := contentsOf(late)
+			must(t, errors.Join(err, late.Close()))
+			equal(t, "what a follower shows that has begun after a merge", got, want)
 		case n < 5:
 			must(t, w.Close())
 			w = open()
@@ -187,6 +195,7 @@ func testFollow(t *testing.T, o seam.Options) {
 	caughtUp(t, f, w)
 	close(stop)
 	looks.Wait()
+	ok[db.CheckResult](t)(w.CheckReplay(t.Context(), func(f db.Finding) { t.Error(f) }))
 	_, _, want, err := contentsOf(w)
 	must(t, err)
 	_, _, got, err := contentsOf(f)

@@ -1,12 +1,14 @@
 package db_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/structures"
 )
 
 // followWorkload makes commits of all kinds.
@@ -55,6 +57,9 @@ func (w *followWorkload) step(tx *db.Tx) (err error) {
 	if err != nil {
 		return err
 	}
+	if typ == db.TypeStream && w.r.IntN(2) == 0 {
+		return w.group(tx.Stream(key))
+	}
 	is := func(want db.Type) bool { return typ == db.TypeNone || typ == want }
 	later := time.UnixMilli(4e12 + w.r.Int64N(1e6))
 	switch n := w.r.IntN(18); {
@@ -98,6 +103,34 @@ func (w *followWorkload) edit(tx *db.Tx, key string, typ db.Type) (err error) {
 		_, err = tx.Stream(key).Trim(db.StreamTrim{MaxLen: w.r.IntN(4)})
 	case typ == db.TypeList:
 		err = w.editList(tx.List(key))
+	}
+	return err
+}
+
+// group does something with a group of a stream that exists.
+func (w *followWorkload) group(s db.Stream) (err error) {
+	g, consumer := s.Group(fmt.Sprint("g", w.r.IntN(2))), fmt.Sprint("c", w.r.IntN(3))
+	switch n := w.r.IntN(12); {
+	case n < 2:
+		err = g.Create(db.StreamGroupStart{})
+	case n < 4:
+		_, err = g.Read(consumer, 3)
+	case n < 8:
+		_, _, _, err = g.AutoClaim(db.StreamAutoClaim{Consumer: consumer, Count: 1 + w.r.IntN(4), JustID: n%2 == 0})
+	case n < 9:
+		_, err = g.History(consumer, db.StreamID{}, 0)
+	case n < 10 && w.r.IntN(2) == 0:
+		_, err = g.Destroy()
+	case n < 10:
+		var pending []db.StreamPending
+		if pending, err = g.Pending(db.StreamPendingRange{To: db.MaxStreamID, Count: 1}); len(pending) > 0 {
+			_, err = g.Ack(pending[0].ID)
+		}
+	default:
+		_, err = g.DeleteConsumer(consumer)
+	}
+	if errors.Is(err, structures.ErrNoGroup) || errors.Is(err, db.ErrExists) {
+		return nil
 	}
 	return err
 }

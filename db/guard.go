@@ -18,6 +18,10 @@ import (
 // frames above it for them. That costs an atomic add for a closure and an atomic load for a call
 // that meets none; asking the runtime for the number of the goroutine would cost each of them
 // microseconds.
+//
+// A coroutine (iter.Pull) has a stack of its own. Within a closure a call on it is met by no frame, and a closure that is
+// suspended on it is on nobody's stack: such a call waits for ever, as one does on another goroutine that the closure
+// waits for. Store.View says so.
 type guard struct {
 	number uint32 // of the store in this process, from 1
 	inside atomic.Int32

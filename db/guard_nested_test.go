@@ -42,6 +42,10 @@ var storeUses = map[string]struct {
 		_, err := s.Check(context.Background(), func(db.Finding) {})
 		return err
 	}, true},
+	"CheckReplay": {func(_ *testing.T, s *db.Store) error {
+		_, err := s.CheckReplay(context.Background(), func(db.Finding) {})
+		return err
+	}, true},
 	"Merge": {func(_ *testing.T, s *db.Store) error {
 		_, err := s.Merge(context.Background(), db.MergeOptions{All: true})
 		return err

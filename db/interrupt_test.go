@@ -27,6 +27,16 @@ func TestInterrupt(t *testing.T) {
 				return err
 			}
 		}
+		g := db.StreamGroupState{Name: "g", Consumers: []db.StreamConsumer{{Name: "c"}}}
+		for i := range uint64(n) {
+			g.Pending = append(g.Pending, db.StreamPending{ID: db.StreamID{Ms: i}, Consumer: "c"})
+		}
+		if _, err := tx.Stream("stream").Add(db.Field{Name: "f"}); err != nil {
+			return err
+		}
+		if err := tx.Stream("stream").RestoreGroup(g); err != nil {
+			return err
+		}
 		return errors.Join(tx.String("long").Put([]byte(strings.Repeat("ab", 2000))), tx.String("other").Put([]byte(strings.Repeat("ba", 2000))))
 	})
 	if err != nil {
@@ -69,6 +79,10 @@ func TestInterrupt(t *testing.T) {
 		"String.Common": func(tx *db.Tx) error { _, err := tx.Keyspace().LongestCommonSubsequence("long", "other"); return err },
 		"SortedSet.Combine": func(tx *db.Tx) error {
 			_, err := tx.SortedSet("to").PutCombined(db.Combination{Keys: []string{"zset", "set"}})
+			return err
+		},
+		"StreamGroup.DeleteConsumer": func(tx *db.Tx) error {
+			_, err := tx.Stream("stream").Group("g").DeleteConsumer("c")
 			return err
 		},
 	} {

@@ -364,6 +364,7 @@ func (m *modelTest) compareReader(when, want string) {
 	m.t.Helper()
 	o := m.options()
 	o.ReadOnly = true
+	seam.Of(o).NoIndex = m.rng.IntN(2) == 0
 	reader, err := db.Open(m.disk.path(), o)
 	m.must("open read-only", err)
 	defer func() { m.must("close read-only", reader.Close()) }()
@@ -391,7 +392,7 @@ func (m *modelTest) compareStore(when string, s *db.Store, want string) {
 func (m *modelTest) check(when string) {
 	m.t.Helper()
 	var findings []string
-	_, err := m.store.Check(context.Background(), func(f bitcask.Finding) { findings = append(findings, f.String()) })
+	_, err := m.store.CheckReplay(context.Background(), func(f bitcask.Finding) { findings = append(findings, f.String()) })
 	m.must("check "+when, err)
 	if len(findings) > 0 {
 		m.failf("check %s:\n  %s", when, strings.Join(findings, "\n  "))
@@ -427,6 +428,13 @@ func (m *modelTest) check(when string) {
 func (m *modelTest) mergeNow() {
 	m.done["merge"]++
 	m.waitForMerge()
+	if m.script == nil && m.rng.IntN(3) > 0 {
+		m.note("merge some")
+		m.must("merge some", mergeSome(m.store, m.rng))
+		m.compare("after a merge of some segments")
+		m.check("after a merge of some segments")
+		return
+	}
 	all := m.rng.IntN(3) == 0
 	m.note("merge, all %v", all)
 	_, err := m.store.Merge(context.Background(), merge.RunOptions{All: all})

@@ -25,13 +25,14 @@ import (
 // userCode has for each method that takes or returns a function how to have it call one. cb is called where the user's
 // code would run; it panics, or ends the goroutine. One method may have several places.
 var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
-	"Store.View":       {func(t *testing.T, s *db.Store, cb func()) { must(t, s.View(func(*db.Tx) error { cb(); return nil })) }},
-	"Store.Update":     {func(t *testing.T, s *db.Store, cb func()) { must(t, s.Update(calling(t, cb))) }},
-	"Store.ViewKeys":   {func(t *testing.T, s *db.Store, cb func()) { must(t, s.ViewKeys([]string{"hash"}, reading(t, cb))) }},
-	"Store.UpdateKeys": {func(t *testing.T, s *db.Store, cb func()) { must(t, s.UpdateKeys([]string{"string"}, calling(t, cb))) }},
-	"Store.BackupTo":   {backupTo},
-	"Store.Check":      {checkReports},
-	"Store.Merge":      {mergeProgress},
+	"Store.View":        {func(t *testing.T, s *db.Store, cb func()) { must(t, s.View(func(*db.Tx) error { cb(); return nil })) }},
+	"Store.Update":      {func(t *testing.T, s *db.Store, cb func()) { must(t, s.Update(calling(t, cb))) }},
+	"Store.ViewKeys":    {func(t *testing.T, s *db.Store, cb func()) { must(t, s.ViewKeys([]string{"hash"}, reading(t, cb))) }},
+	"Store.UpdateKeys":  {func(t *testing.T, s *db.Store, cb func()) { must(t, s.UpdateKeys([]string{"string"}, calling(t, cb))) }},
+	"Store.BackupTo":    {backupTo},
+	"Store.Check":       {checkReports((*db.Store).Check)},
+	"Store.CheckReplay": {checkReports((*db.Store).CheckReplay)},
+	"Store.Merge":       {mergeProgress},
 	"Store.Survey": {func(t *testing.T, s *db.Store, cb func()) {
 		ok[db.Survey](t)(s.Survey(t.Context(), db.SurveyOptions{Progress: func(int) { cb() }}))
 	}},
@@ -494,7 +495,11 @@ func backupTo(t *testing.T, s *db.Store, cb func()) {
 }
 
 // checkReports has a store with damage checked.
-func checkReports(t *testing.T, _ *db.Store, cb func()) {
+func checkReports(check func(*db.Store, context.Context, func(db.Finding)) (db.CheckResult, error)) func(*testing.T, *db.Store, func()) {
+	return func(t *testing.T, _ *db.Store, cb func()) { damageReported(t, check, cb) }
+}
+
+func damageReported(t *testing.T, check func(*db.Store, context.Context, func(db.Finding)) (db.CheckResult, error), cb func()) {
 	dir := t.TempDir()
 	s := ok[*db.Store](t)(db.Open(dir, &db.Options{NoMerge: true}))
 	t.Cleanup(func() {
@@ -516,7 +521,7 @@ func checkReports(t *testing.T, _ *db.Store, cb func()) {
 		flip()
 		usable(t, "a report that panicked", s)
 	}()
-	_, err := s.Check(context.Background(), func(db.Finding) { cb() })
+	_, err := check(s, context.Background(), func(db.Finding) { cb() })
 	must(t, err)
 }
 

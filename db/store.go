@@ -221,11 +221,15 @@ func (s *Store) Namespaces() int { return s.opts.Namespaces }
 // View runs fn in a transaction that reads everything at one moment. It runs
 // alongside other readers; writers wait for it. A read error met by an iterator
 // is returned.
+//
+// A use of the store within fn fails with ErrNested if it would wait for fn. That is noticed by the stack of the
+// goroutine: so fn must not wait for another goroutine that uses the store, nor be suspended, as within the function of
+// an iter.Pull, while the caller uses it. Both wait for ever.
 func (s *Store) View(fn func(*Tx) error) error { return s.run(false, nil, fn) }
 
 // Update runs fn in a transaction that runs alone, over whatever keys it turns
 // out to touch, and commits it as one: after an error or a panic, nothing has
-// happened.
+// happened. What View says of ErrNested holds here as well.
 func (s *Store) Update(fn func(*Tx) error) error { return s.run(true, nil, fn) }
 
 // ViewKeys is View for a closure that touches no keys but these; others are
@@ -365,6 +369,15 @@ func (s *Store) Check(ctx context.Context, report func(bitcask.Finding)) (bitcas
 		return bitcask.CheckResult{}, err
 	}
 	return s.base.Check(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
+}
+
+// CheckReplay is Check, and compares what the store holds with what a replay of all of its log makes, while writes wait.
+// See bitcask.Store.CheckReplay. report runs with keys locked: it cannot use the store.
+func (s *Store) CheckReplay(ctx context.Context, report func(bitcask.Finding)) (bitcask.CheckResult, error) {
+	if err := s.guard.check(); err != nil {
+		return bitcask.CheckResult{}, err
+	}
+	return s.base.CheckReplay(ctx, func(f bitcask.Finding) { s.guard.run(func() { report(f) }) })
 }
 
 // Merge runs one merge to its end, picking segments as Options.Merge says, or

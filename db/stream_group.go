@@ -160,8 +160,8 @@ func (g StreamGroup) CreateConsumer(name string) (bool, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (bool, error) { return g.on(t).CreateConsumer(name) })
 }
 
-// DeleteConsumer removes a consumer, and returns how many entries were pending for it: nobody has these now. O(1) a
-// pending entry.
+// DeleteConsumer removes a consumer, and returns how many entries were pending for it: nobody has these now. It writes a
+// record for each of them, in one commit: with a key of 20 bytes some 15 million fit. O(log n) a pending entry.
 func (g StreamGroup) DeleteConsumer(name string) (int, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (int, error) { return g.on(t).DeleteConsumer(name) })
 }

@@ -232,6 +232,9 @@ func (t *txn) PutGroups(f, all keydir.Collection, elem string, value []byte, at 
 }
 
 func (t *txn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
+	if err := t.Step(1); err != nil {
+		return 0, err
+	}
 	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), all, elem)
 }
 

@@ -21,7 +21,7 @@ import (
 // tombstones only:
 //
 //	G:{group}             the group with all that it has
-//	C:{group}:{consumer}  the consumer, its number in 8 hex digits, with its pending entries
+//	C:{group}:{consumer}  the consumer, its number in 8 hex digits, with its pending entries; read, and not written any more
 //
 // The score puts together what belongs together: groups, then consumers by group, then pending entries by group and
 // consumer. So how many entries are pending for a consumer is a difference of two ranks.
@@ -70,7 +70,9 @@ func AppendPending(dst []byte, group uint32, id StreamID) []byte {
 // GroupRange is the name of the tombstone of a group and of all that it has.
 func GroupRange(group uint32) string { return string(appendGroup([]byte("G:"), group)) }
 
-// ConsumerRange is the name of the tombstone of a consumer and of its pending entries.
+// ConsumerRange is the name of the tombstone of a consumer and of its pending entries, which older versions wrote.
+// Nothing may write it (I12): the value of its record says whose a pending entry is, so what the tombstone removes
+// depends on which record of the entry a merge has left.
 func ConsumerRange(group, consumer uint32) string {
 	return string(appendGroup(append(appendGroup([]byte("C:"), group), ':'), consumer))
 }
@@ -161,8 +163,11 @@ func GroupsRangeOf(elem []byte) (ranges []ScoreRange, ok bool) {
 	}, ok
 }
 
+// IsConsumerRange reports whether a name is one of ConsumerRange.
+func IsConsumerRange(elem string) bool { return elem != "" && elem[0] == 'C' }
+
 // IsGroupsRange reports whether a tombstone of groups removes more than one element.
-func IsGroupsRange(elem string) bool { return elem != "" && (elem[0] == 'G' || elem[0] == 'C') }
+func IsGroupsRange(elem string) bool { return elem != "" && (elem[0] == 'G' || IsConsumerRange(elem)) }
 
 // Within lists the elements of some ranges of scores.
 func (c Collection) Within(ranges []ScoreRange) (elems []string) {

@@ -363,8 +363,9 @@ func (g StreamGroup) CreateConsumer(name string) (made bool, err error) {
 	return made, err
 }
 
-// DeleteConsumer removes a consumer with its pending entries, in one record, and returns how many these were. O(1) a
-// pending entry.
+// DeleteConsumer removes a consumer with its pending entries, and returns how many these were. Each is removed by its
+// name: an earlier record of it may say that it is another consumer's, and is what a merge leaves of it.
+// O(log n) a pending entry.
 func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 	o, err := g.open()
 	if err != nil {
@@ -374,8 +375,16 @@ func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 	if !ok || err != nil {
 		return 0, err
 	}
-	n, err := g.Txn.DeleteGroups(o.coll, o.all, keydir.ConsumerRange(o.number, c.number))
-	return n - 1, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
+	walk := o.walkPending(StreamID{}, c)
+	for id, _, more := walk.next(); more; id, _, more = walk.next() {
+		if _, err := o.removePending(id); err != nil {
+			return 0, err
+		}
+		pending++
+		g.Txn.Yield()
+	}
+	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.ConsumerElem(o.number, name))
+	return pending, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
 }
 
 // consumers lists the consumers of the group in order of number; their times are left out.

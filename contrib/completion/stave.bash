@@ -15,7 +15,7 @@ _stave() {
 	import) words='--key-template --type --value --score --separator --from --match --rate --state --verify --dir --db --keep-going --sync --json --quiet --help' ;;
 	export) words='--dir --format --rdb-version --db --match --sort --to --rate --keep-going --quiet --help' ;;
 	merge) words='--dir --dry-run --all --json --quiet --help' ;;
-	check) words='--dir --json --quiet --help' ;;
+	check) words='--dir --json --replay --quiet --help' ;;
 	repair) words='--dir --out --json --quiet --help' ;;
 	backup) words='--dir --incremental --json --quiet --help' ;;
 	restore) words='--json --quiet --help' ;;

@@ -167,6 +167,7 @@ complete -c stave -n '__fish_seen_subcommand_from check' -f -l help -s h -d 'sho
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'check' -d 'Reads a whole store and reports whatever is damaged'
 complete -c stave -n '__fish_seen_subcommand_from check' -f -l dir -s d -r -d 'open the store in directory `DIR`'
 complete -c stave -n '__fish_seen_subcommand_from check' -f -l json -d 'print one object with all findings'
+complete -c stave -n '__fish_seen_subcommand_from check' -f -l replay -d 'fail if there is no INDEX to compare a replay of the log with'
 complete -c stave -n '__fish_seen_subcommand_from check' -f -l quiet -s q -d 'say nothing but results and errors'
 complete -c stave -n '__fish_seen_subcommand_from repair' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'repair' -d 'Copies what is left of a damaged store into a new one'

@@ -9,7 +9,7 @@ Register-ArgumentCompleter -Native -CommandName stave -ScriptBlock {
 		'import' = '--key-template --type --value --score --separator --from --match --rate --state --verify --dir --db --keep-going --sync --json --quiet --help'
 		'export' = '--dir --format --rdb-version --db --match --sort --to --rate --keep-going --quiet --help'
 		'merge' = '--dir --dry-run --all --json --quiet --help'
-		'check' = '--dir --json --quiet --help'
+		'check' = '--dir --json --replay --quiet --help'
 		'repair' = '--dir --out --json --quiet --help'
 		'backup' = '--dir --incremental --json --quiet --help'
 		'restore' = '--json --quiet --help'

@@ -43,6 +43,7 @@ type Result struct {
 	Records  uint64
 	Hints    int
 	Index    bool // there is an INDEX that fits the log
+	Compared bool // what a replay of the log makes was compared
 	Keys     int
 	Findings int
 }

@@ -1,16 +1,12 @@
 package check
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
-	"github.com/stavedb/stave/bitcask/internal/namespace"
-	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
@@ -98,55 +94,6 @@ func (c *checker) compareIndex() (err error) {
 	if other == nil {
 		return nil // a live writer has appended in the meantime
 	}
-	if !maps.EqualFunc(c.System.Dump().There(), other.System.Dump().There(), system.SameRecord) {
-		c.found("I8", indexfile.FileName, 0, "", "the system records are not what the log says")
-	}
-	mine, theirs := c.Spaces.Now.Load().ByID, maps.Clone(other.Spaces.Now.Load().ByID)
-	for id, sp := range mine {
-		if theirs[id] == nil {
-			theirs[id] = &namespace.Space{ID: id, Dir: keydir.NewDirectory(c.Seed)}
-		}
-		for stripe := range keydir.Stripes {
-			if err := c.ctx.Err(); err != nil {
-				return err
-			}
-			a, err1 := c.reloaded(sp.Dir, stripe)
-			b, err2 := c.reloaded(theirs[id].Dir, stripe)
-			if err := errors.Join(err1, err2); err != nil {
-				return err
-			}
-			if !bytes.Equal(a, b) {
-				c.found("I8", indexfile.FileName, 0, "", "stripe %d of space %d is not what the log says", stripe, id)
-			}
-		}
-	}
-	for id, sp := range theirs {
-		if mine[id] == nil && sp.Dir.Len()+sp.Dir.LenDeadlines()+sp.Dir.LenFieldDeadlines() > 0 {
-			c.found("I8", indexfile.FileName, 0, "", "the log has no space %d", id)
-		}
-	}
-	return nil
-}
-
-// reloaded is the dump of a stripe as it is after loading: what its history makes of slots of one hash, and of the order
-// of hashes and sets, does not show. The INDEX keeps that order; the log of a merged store has another one.
-func (c *checker) reloaded(dir *keydir.Directory, stripe int) ([]byte, error) {
-	whole := func(dir *keydir.Directory) (b []byte) {
-		dump := dir.Dump(stripe)
-		for dump.ByHash = true; !dump.Done(); {
-			b = dump.Append(b, 1<<30)
-		}
-		return b
-	}
-	if err := c.Lock(stripe, false); err != nil {
-		return nil, err
-	}
-	b := whole(dir)
-	c.Unlock(stripe, false)
-	fresh := keydir.NewDirectory(c.Seed)
-	loader := keydir.Loader{OnLoc: func(keydir.Loc) bool { return true }}
-	if err := loader.Load(fresh, stripe, b); err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return whole(fresh), nil
+	c.result.Compared = true
+	return (&comparison{checker: c, kept: other, replayed: c.Environment, rule: "I8", file: indexfile.FileName}).run()
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // segmentOf finds the open segment of a location.
-func (c *checker) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
-	sg := c.Segments.Load().Find(loc.Segment())
+func segmentOf(env *Environment, loc keydir.Loc) (*segment.Segment, error) {
+	sg := env.Segments.Load().Find(loc.Segment())
 	if sg == nil {
 		return nil, fmt.Errorf("%s: %w", format.DataName(loc.Segment()), failure.ErrMissing)
 	}
@@ -61,7 +61,7 @@ func (c *checker) leads(sp *namespace.Space, k format.Kind, typ keydir.Type, key
 		return "", false
 	}
 	c.Read(int64(loc.Size()))
-	sg, err := c.segmentOf(loc)
+	sg, err := segmentOf(c.Environment, loc)
 	if err == nil {
 		err = sg.Identify(loc, func(rec *format.Record) {
 			value = string(rec.Value)
@@ -160,7 +160,7 @@ func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want st
 	}
 	head, tail := coll.Bounds()
 	bounds := []struct{ name, value string }{{format.MetaHead, format.IndexName(head)}, {format.MetaTail, format.IndexName(tail)}}
-	sg, err := c.segmentOf(loc)
+	sg, err := segmentOf(c.Environment, loc)
 	if err != nil {
 		return // found above
 	}
