@@ -97,3 +97,6 @@ func (v *Server) Store() *db.Store { return v.store }
 func (v *Server) PlacesInLine(n int) {
 	v.scripts.Line.Limit(int64(n) * (scripts.PlaceOf([]string{""}) + 64))
 }
+
+// ClientLine is the session's line of CLIENT LIST.
+func (s *Session) ClientLine() string { return s.client.listLine(time.Now()) }
