@@ -100,3 +100,9 @@ func (v *Server) PlacesInLine(n int) {
 
 // ClientLine is the session's line of CLIENT LIST.
 func (s *Session) ClientLine() string { return s.client.listLine(time.Now()) }
+
+// CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
+func (v *Server) CountedBesideSessions() int {
+	_, scripts := v.scripts.Cache.Usage()
+	return int(v.tracked.Held()+v.store.Log().IndexBytes()) + scripts
+}

@@ -186,6 +186,7 @@ func (s *Session) executeBuffered() {
 	s.begun, s.rewound = time.Now(), false
 	s.statsSince = s.begun
 	defer s.leaveRoom()
+	defer s.release()
 	defer s.awaitDurable()
 	defer s.flushStats()
 	defer s.deliverMessages()
@@ -200,6 +201,26 @@ func (s *Session) executeBuffered() {
 		}
 	}
 }
+
+// release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
+func (s *Session) release() {
+	if len(s.batch.requests) == 0 {
+		s.parser.Release()
+	}
+	clear(s.keys[:cap(s.keys)])
+	s.keys = kept(s.keys)
+}
+
+// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
+func kept[T any](list []T) []T {
+	if cap(list) > keepItems {
+		return nil
+	}
+	return list[:0]
+}
+
+// keepItems is how many items a session's slices have room for between commands.
+const keepItems = 1024
 
 // mayExecute reports whether the session may execute more of what it has been fed.
 func (s *Session) mayExecute() bool {
@@ -293,6 +314,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.deliverMessages()
 	s.flushStats()
 	s.awaitDurable()
+	s.release()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
 	return reply
