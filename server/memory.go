@@ -80,6 +80,26 @@ const (
 	heldByWait     = 220 // a key that a command waits for
 )
 
+// release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
+func (s *Session) release() {
+	if len(s.batch.requests) == 0 {
+		s.parser.Release()
+	}
+	clear(s.keys[:cap(s.keys)])
+	s.keys = kept(s.keys)
+}
+
+// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
+func kept[T any](list []T) []T {
+	if cap(list) > keepItems {
+		return nil
+	}
+	return list[:0]
+}
+
+// keepItems is how many items a session's slices have room for between commands.
+const keepItems = 1024
+
 // accountMemory notes what a client holds in memory, and reports whether that is too much for all
 // clients together.
 func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {

@@ -202,26 +202,6 @@ func (s *Session) executeBuffered() {
 	}
 }
 
-// release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
-func (s *Session) release() {
-	if len(s.batch.requests) == 0 {
-		s.parser.Release()
-	}
-	clear(s.keys[:cap(s.keys)])
-	s.keys = kept(s.keys)
-}
-
-// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
-func kept[T any](list []T) []T {
-	if cap(list) > keepItems {
-		return nil
-	}
-	return list[:0]
-}
-
-// keepItems is how many items a session's slices have room for between commands.
-const keepItems = 1024
-
 // mayExecute reports whether the session may execute more of what it has been fed.
 func (s *Session) mayExecute() bool {
 	return !s.closed && !s.Paused() && s.blocked == nil && !s.leaving
