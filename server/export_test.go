@@ -87,6 +87,9 @@ func StartUnknown(s *Session) { s.who.startUnknown(false) }
 // SecretsOf says which arguments of which commands are redacted.
 var SecretsOf = redact.Secrets
 
+// NestedIn says which commands have another request among their arguments, for the same purpose.
+var NestedIn = redact.Nested
+
 // ReadSize is what a connection reads at a time, into a buffer besides those of its session.
 const ReadSize = readSize
 
