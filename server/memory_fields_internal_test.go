@@ -32,7 +32,7 @@ server.Server          ours     store runID bound reloads address serving
 server.Server          operator options users config given
 server.Server          held     clients
 server.conn            held     buf
-server.conn            ours     Conn transport
+server.conn            ours     Conn transport shrink
 server.client          bounded  name library version
 server.client          ours     remote local lastCommand kill wake abort
 server.client          operator user

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -156,4 +157,41 @@ func TestWaysToKeepMuch(t *testing.T) {
 			t.Errorf("%s: %d bytes are kept after the client has left", name, n)
 		}
 	}
+}
+
+// TestQuietClientsHoldLittle: of large commands that have ended a client holds nothing some seconds later, whether it says
+// something or not; one that waits in a command holds that, and is disconnected for it.
+func TestQuietClientsHoldLittle(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		below := func(what string, most int) {
+			t.Helper()
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				held := fieldOf(t, v.Info("clients"), "client_memory")
+				if held < most {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%s: clients hold %d bytes", what, held)
+				}
+			}
+		}
+		for _, size := range []int{200 << 10, 1<<20 + 100_000, 4 << 20} {
+			c := dial(t, address)
+			c.sendArray("SET", "k", strings.Repeat("x", size))
+			c.expect("+OK\r\n")
+		}
+		below("quiet", 3*24<<10)
+		c := dial(t, address)
+		c.send("CONFIG SET maxmemory-clients 4mb\r\n")
+		c.expect("+OK\r\n")
+		waiting := dial(t, address)
+		args := []string{"BLPOP"}
+		for i := range 50_000 {
+			args = append(args, fmt.Sprint("key", i))
+		}
+		waiting.sendArray(append(args, "0")...)
+		waiting.expectEnd()
+		below("after one that waited", 1<<20)
+	})
 }
