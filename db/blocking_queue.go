@@ -44,6 +44,9 @@ func (o *watchers) claim(w *Waiter) {
 		}
 	}
 	o.waiting[w.wait.Type] -= len(w.wait.Keys)
+	if len(o.queues) == 0 {
+		o.queues = nil // a map does not shrink
+	}
 	o.waits.Add(-int64(len(w.wait.Keys)))
 	o.count(-len(w.wait.Keys))
 }

@@ -147,6 +147,9 @@ func (o *watchers) unwatch(p nsKey, w *Watch) {
 	if delete(o.watches[p], w); len(o.watches[p]) == 0 {
 		delete(o.watches, p)
 	}
+	if len(o.watches) == 0 {
+		o.watches = nil // a map does not shrink
+	}
 }
 
 // count counts watched and awaited keys.

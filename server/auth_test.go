@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,9 +325,10 @@ func TestSlotsBeforeAuth(t *testing.T) {
 // looks for it where requests are shown.
 func TestSecretsAreRedacted(t *testing.T) {
 	const secret = "Tr0ub4dor"
-	v := newServer(t, openStore(t), nil)
+	var log bytes.Buffer
+	v := newServer(t, openStore(t), &server.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	watcher, s := v.NewSession(), v.NewSession()
-	for _, args := range [][]string{{"config", "set", "slowlog-log-slower-than", "0"}, {"config", "set", "slowlog-max-len", "1000"}} {
+	for _, args := range [][]string{{"config", "set", "slowlog-log-slower-than", "0"}, {"config", "set", "slowlog-max-len", "10000"}, {"config", "set", "latency-monitor-threshold", "1"}} {
 		expect(t, s, `+"OK"`, args...)
 	}
 	ask(watcher, "MONITOR\r\n")
@@ -338,10 +342,23 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 	for _, args := range requests {
 		s.Do(bytesOf(args))
+		for _, outer := range [][]string{{"ACL", "DRYRUN", "default"}, {"COMMAND", "GETKEYS"}, {"command", "getkeysandflags"}, {"acl", "dryrun", "u", "Command", "GetKeys", "ACL", "DryRun", "default"}} {
+			nested := slices.Concat(outer, args)
+			s.Do(bytesOf(nested))
+			ask(s, "MULTI\r\n")
+			s.Do(bytesOf(nested))
+			ask(s, "EXEC\r\n")
+			quoted := make([]string, len(nested)) // in two parts, so that the source does not show it
+			for i, arg := range nested {
+				quoted[i] = fmt.Sprintf("'%s'..'%s'", arg[:len(arg)/2], arg[len(arg)/2:])
+			}
+			s.Do(bytesOf([]string{"EVAL", "return redis.pcall(" + strings.Join(quoted, ",") + ")", "0"}))
+		}
 	}
 	watcher.Feed(nil)
-	shown := string(watcher.Output()) + call(t, s, "SLOWLOG", "GET", "1000") + call(t, s, "CONFIG", "GET", "*") + call(t, s, "INFO", "everything") +
-		call(t, s, "CLIENT", "LIST") + call(t, s, "ACL", "LIST") + call(t, s, "ACL", "GETUSER", "u") + call(t, s, "ACL", "LOG")
+	shown := string(watcher.Output()) + call(t, s, "SLOWLOG", "GET", "-1") + call(t, s, "CONFIG", "GET", "*") + call(t, s, "INFO", "everything") +
+		call(t, s, "CLIENT", "LIST") + call(t, s, "ACL", "LIST") + call(t, s, "ACL", "GETUSER", "u") + call(t, s, "ACL", "LOG") +
+		call(t, s, "LATENCY", "LATEST") + call(t, s, "LATENCY", "DOCTOR") + log.String()
 	if strings.Contains(shown, secret) {
 		i := strings.Index(shown, secret)
 		t.Errorf("a password is shown: %q", shown[max(0, i-200):i+20])
@@ -361,6 +378,9 @@ func TestSecretsAreRedacted(t *testing.T) {
 			if strings.Contains(usage, word) && server.SecretsOf[c.Name] == nil {
 				t.Errorf("%s: its usage has the word %q, and it has no row in redact.Secrets", c.Name, word)
 			}
+		}
+		if _, nests := server.NestedIn[c.Name]; nests != strings.Contains(usage, " command [arg") {
+			t.Errorf("%s: its usage is %q, and whether it has a row in redact.Nested: %t", c.Name, c.Syntax, nests)
 		}
 	}
 }

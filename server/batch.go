@@ -118,6 +118,14 @@ func sizeOf(args [][]byte) (size int) {
 	return size
 }
 
+// sizeOfTexts is the length of all texts.
+func sizeOfTexts(texts []string) (size int) {
+	for _, text := range texts {
+		size += len(text)
+	}
+	return size
+}
+
 // add adds a request and its keys.
 func (b *batch) add(r request) {
 	firstKey := len(b.keys)
@@ -164,7 +172,7 @@ func (b *batch) run() {
 	clear(b.requests)
 	clear(b.args)
 	clear(b.keys)
-	b.requests, b.args, b.keys, b.bytes = b.requests[:0], b.args[:0], b.keys[:0], 0
+	b.requests, b.args, b.keys, b.bytes = b.requests[:0], kept(b.args), kept(b.keys), 0
 	b.writes, b.saves, b.whole, b.mixed, b.singly = false, false, false, false, false
 }
 

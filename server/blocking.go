@@ -36,6 +36,7 @@ type blocked struct {
 	late      func(*command.Call) // replies when the time is over; nil: with a null array
 	postponed bool                // by CLIENT PAUSE or a Cooldown: the command is executed when the wait is over
 	forRoom   bool                // postponed until there is memory for its reply: see reply_budget.go
+	held      int                 // memory of its arguments and of its places in the queues of keys
 	ended     chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter
@@ -120,6 +121,10 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 			return &deniedError{d} // and what the key holds is there for the next
 		}
 		return do(tx, key)
+	}
+	b.held = sizeOf(args) + len(args)*heldByArgument
+	for _, keys := range [][]string{w.Keys, w.Others} {
+		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
 	b.waiter = c.Tx.Enqueue(w, s.client.wake)
 	s.block(b)

@@ -45,6 +45,11 @@ type client struct {
 // noText is the name, library and version of a client that has given none.
 var noText = ""
 
+// texts is how many bytes the texts have that the client has set.
+func (c *client) texts() int {
+	return len(*c.name.Load()) + len(*c.library.Load()) + len(*c.version.Load())
+}
+
 // killOnce ends the connection, and reports whether it is this call that does: without a connection, or if the server
 // ends it already, nothing happens. It is counted, where there is a counter, before anybody can see the end.
 func (c *client) killOnce(counter *atomic.Int64) bool {

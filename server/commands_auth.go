@@ -75,8 +75,8 @@ func (h *hello) parse(c *command.Call) error {
 			next += 2
 		case c.Args.Is(next, "setname") && more >= 1:
 			h.name = c.Arg(next + 1)
-			if !printable(h.name) {
-				return errInvalidName
+			if err := checkText(h.name, "Client names"); err != nil {
+				return err
 			}
 			next++
 		default:

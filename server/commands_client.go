@@ -48,22 +48,13 @@ func clientGetName(s *Session, c *command.Call) error {
 // clientSetInfo is CLIENT SETINFO, by which libraries give their name and version. Unlike a name set by SETNAME both
 // survive RESET: they are of the program, not of the connection's use.
 func clientSetInfo(s *Session, c *command.Call) error {
-	text := string(c.Arg(3))
 	switch {
 	case c.Args.Is(2, "lib-name"):
-		if !printable(c.Arg(3)) {
-			return command.Error("ERR lib-name cannot contain spaces, newlines or special characters.")
-		}
-		s.client.library.Store(&text)
+		return c.Done(setText(&s.client.library, c.Arg(3), "lib-name"))
 	case c.Args.Is(2, "lib-ver"):
-		if !printable(c.Arg(3)) {
-			return command.Error("ERR lib-ver cannot contain spaces, newlines or special characters.")
-		}
-		s.client.version.Store(&text)
-	default:
-		return command.Errorf("ERR Unrecognized option '%s'", command.Quoted(c.Arg(2)))
+		return c.Done(setText(&s.client.version, c.Arg(3), "lib-ver"))
 	}
-	return c.OK()
+	return command.Errorf("ERR Unrecognized option '%s'", command.Quoted(c.Arg(2)))
 }
 
 // clientInfo is CLIENT INFO. The counts of this session are flushed before, so that it shows this

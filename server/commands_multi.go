@@ -126,12 +126,14 @@ func watchCommand(s *Session, c *command.Call) error {
 	if s.watch == nil {
 		s.watch = s.host.Store.NewWatch()
 	}
-	before := s.watch.Len()
-	if err := s.watch.Add(c.Tx, c.Args.Strings(1)...); err != nil {
-		return err
-	}
-	if added := s.watch.Len() - before; added > 0 { // of some that were watched already the lengths are close enough
-		s.watchedBytes += added * (heldByWatch + sizeOf(c.Args[1:])/len(c.Args[1:]))
+	for _, key := range c.Args.Strings(1) {
+		before := s.watch.Len()
+		if err := s.watch.Add(c.Tx, key); err != nil {
+			return err
+		}
+		if s.watch.Len() > before {
+			s.watchedBytes += heldByWatch + len(key)
+		}
 	}
 	s.client.watched.Store(int64(s.watch.Len()))
 	return c.OK()

@@ -24,10 +24,8 @@ var scriptDifferences = []struct {
 	pattern *regexp.Regexp
 	text    string
 }{
-	{regexp.MustCompile(`attempt to (\w+) (?:local|global|field|upvalue|method) '[^']*' \(a (\w+) value\)`), "attempt to $1 a $2 value"},
-	{regexp.MustCompile(`attempt to perform arithmetic on (?:local|global|field|upvalue) '[^']*' \(a (\w+) value\)`), "attempt to perform arithmetic on a $1 value"},
+	{regexp.MustCompile(`attempt to (\w+|get length of|perform arithmetic on) (?:local|global|field|upvalue|method) '[^']*' \(a (\w+) value\)`), "attempt to $1 a $2 value"},
 	{regexp.MustCompile(`attempt to call a \S+ value`), "attempt to call a value"},
-	{regexp.MustCompile(`attempt to compare .*? script:`), "attempt to compare script:"},
 	{regexp.MustCompile(`bad argument #(\d+) to '[^']*'`), "bad argument #$1"},
 	{regexp.MustCompile(`(user_script|user_function|\[string "[^"]*"\]|foo):(\d+): [^:]* near '[^']*'`), "$1:$2: syntax error"},
 	{regexp.MustCompile(`-nan`), "nan"},

@@ -26,7 +26,6 @@ const (
 	errReplyTooLarge    command.Error = "ERR the reply is too large; ask for it in parts"
 	errMessagesTooLarge command.Error = "ERR the messages of the transaction are too large; publish some of them outside of it"
 	errQueueTooLarge    command.Error = "ERR the transaction is too large"
-	errInvalidName      command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
 	errProtoNotInteger  command.Error = "ERR Protocol version is not an integer or out of range"
 )
 

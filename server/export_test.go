@@ -87,6 +87,9 @@ func StartUnknown(s *Session) { s.who.startUnknown(false) }
 // SecretsOf says which arguments of which commands are redacted.
 var SecretsOf = redact.Secrets
 
+// NestedIn says which commands have another request among their arguments, for the same purpose.
+var NestedIn = redact.Nested
+
 // ReadSize is what a connection reads at a time, into a buffer besides those of its session.
 const ReadSize = readSize
 
@@ -96,4 +99,13 @@ func (v *Server) Store() *db.Store { return v.store }
 // PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
 func (v *Server) PlacesInLine(n int) {
 	v.scripts.Line.Limit(int64(n) * (scripts.PlaceOf([]string{""}) + 64))
+}
+
+// ClientLine is the session's line of CLIENT LIST.
+func (s *Session) ClientLine() string { return s.client.listLine(time.Now()) }
+
+// CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
+func (v *Server) CountedBesideSessions() int {
+	_, scripts := v.scripts.Cache.Usage()
+	return int(v.tracked.Held()+v.store.Log().IndexBytes()) + scripts
 }

@@ -52,15 +52,20 @@ func (v *Server) memoryIsShort(count bool) bool {
 	return v.counted.bytes.Load() > most
 }
 
-// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, subscriptions
-// and watched keys. The sum over all sessions is what Options.ClientMemory bounds.
+// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, what a command
+// that waits has kept, subscriptions, watched keys and names. The sum over all sessions is what Options.ClientMemory
+// bounds. Whatever text of a client a field of a session keeps after its command counts here or has a bound:
+// TestWhatOutlivesACommand has the list.
 func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size()
+	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size() + s.client.texts()
 	if s.queue != nil {
 		n += s.queue.held
 	}
 	if s.watch != nil {
 		n += s.watchedBytes
+	}
+	if s.blocked != nil {
+		n += s.blocked.held
 	}
 	return n
 }
@@ -72,7 +77,28 @@ const (
 	heldByArgument = 24 // an argument of it
 	heldByKey      = 56 // a key that it names
 	heldByWatch    = 330
+	heldByWait     = 220 // a key that a command waits for
 )
+
+// release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
+func (s *Session) release() {
+	if len(s.batch.requests) == 0 {
+		s.parser.Release()
+	}
+	clear(s.keys[:cap(s.keys)])
+	s.keys = kept(s.keys)
+}
+
+// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
+func kept[T any](list []T) []T {
+	if cap(list) > keepItems {
+		return nil
+	}
+	return list[:0]
+}
+
+// keepItems is how many items a session's slices have room for between commands.
+const keepItems = 1024
 
 // accountMemory notes what a client holds in memory, and reports whether that is too much for all
 // clients together.

@@ -48,6 +48,7 @@ func (s *Session) endRound() {
 	s.deliverMessages()
 	s.flushStats()
 	s.leaveRoom()
+	s.release()
 }
 
 // leave ends the session's round before the request at mark of the parser.

@@ -95,8 +95,8 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 
 // reset makes a run that has ended ready for newRun. It keeps nothing of its arguments alive.
 func (r *scriptRun) reset() {
-	clear(r.keys)
-	*r = scriptRun{session: r.session, host: r.host, keys: r.keys[:0]}
+	clear(r.keys[:cap(r.keys)])
+	*r = scriptRun{session: r.session, host: r.host, keys: kept(r.keys)}
 }
 
 // runScript runs a script until it has had the locks that it needs. Its error is the reply, but no reason to roll

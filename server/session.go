@@ -187,6 +187,7 @@ func (s *Session) executeBuffered() {
 	s.begun, s.rewound = time.Now(), false
 	s.statsSince = s.begun
 	defer s.leaveRoom()
+	defer s.release()
 	defer s.awaitDurable()
 	defer s.flushStats()
 	defer s.deliverMessages()
@@ -294,6 +295,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.deliverMessages()
 	s.flushStats()
 	s.awaitDurable()
+	s.release()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
 	return reply

@@ -19,6 +19,7 @@ import (
 const (
 	readSize         = 16 << 10          // bytes of one read while reads are small
 	maxReadSize      = 256 << 10         // bytes of one read once a client sends much
+	keepReadBuffer   = 2 * time.Second   // that it keeps such a buffer when it sends nothing more
 	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
 	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
 	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
@@ -102,9 +103,10 @@ type conn struct {
 	transport *transport
 	session   *Session
 	buf       []byte
-	readBy    time.Time // the read deadline that is set; zero for none
-	writeBy   time.Time // the write deadline that is set
-	woken     bool      // the session has to Resume; guarded by transport.mu
+	shrink    *time.Timer // wakes the connection when buf has been large for long; nil: it never was
+	readBy    time.Time   // the read deadline that is set; zero for none
+	writeBy   time.Time   // the write deadline that is set
+	woken     bool        // the session has to Resume; guarded by transport.mu
 }
 
 // accept takes connections until the listener is closed: no error of the system ends it, see socket.Steady.
@@ -282,8 +284,8 @@ func (c *conn) serve() {
 			if !c.flush() || c.session.Closed() {
 				return
 			}
-			c.accountMemory()
 			c.resizeBuffer(n)
+			c.accountMemory()
 		}
 		if err != nil && !interrupted || c.transport.stopping.Load() {
 			return
@@ -416,13 +418,20 @@ func (c *conn) flush() bool {
 }
 
 // resizeBuffer fits the read buffer to what the client sends: large values in few reads, and little
-// memory for an idle client.
+// memory for an idle client. One that sends nothing more is woken, so that it is small again.
 func (c *conn) resizeBuffer(n int) {
 	switch {
 	case n == len(c.buf) && n < maxReadSize:
 		c.buf = make([]byte, 2*n)
 	case n < len(c.buf)/4 && len(c.buf) > readSize:
 		c.buf = make([]byte, readSize)
+	}
+	switch {
+	case len(c.buf) == readSize:
+	case c.shrink == nil:
+		c.shrink = time.AfterFunc(keepReadBuffer, c.wake)
+	default:
+		c.shrink.Reset(keepReadBuffer)
 	}
 }
 
@@ -437,6 +446,9 @@ func (c *conn) accountMemory() {
 // end closes the connection and forgets it. It leaves the map last: until then shutdown may set its deadline or abort it,
 // which does nothing to one that is closed.
 func (c *conn) end() {
+	if c.shrink != nil {
+		c.shrink.Stop()
+	}
 	_ = c.Close() // nothing is left to be sent
 	c.session.Close()
 	c.transport.forget(c.session)

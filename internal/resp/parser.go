@@ -120,6 +120,14 @@ func (p *Parser) Partial() bool { return p.count > 0 || p.pos < len(p.buf) }
 // Held returns the memory of the parser's buffers in bytes, for a limit over all clients.
 func (p *Parser) Held() int { return cap(p.buf) + 16*cap(p.spans) + 24*cap(p.args) }
 
+// Release frees the memory of a large command once nothing is left that has been fed. The arguments of a command that
+// Next has returned are invalid after it.
+func (p *Parser) Release() {
+	if p.start == len(p.buf) {
+		p.compact()
+	}
+}
+
 // compact drops the bytes of finished commands. It moves the rest only when that is no more than what it drops, so the
 // moving costs at most one copy per byte fed.
 func (p *Parser) compact() {
@@ -127,6 +135,7 @@ func (p *Parser) compact() {
 	switch {
 	case rest == 0 && cap(p.buf) > keepBuffer:
 		p.buf = nil
+		clear(p.args[:cap(p.args)]) // which are parts of it
 	case rest <= p.start:
 		copy(p.buf, p.buf[p.start:])
 		p.buf = p.buf[:rest]

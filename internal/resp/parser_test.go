@@ -442,3 +442,34 @@ func live() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// Release frees the buffer and the lists of a large command once it has ended, and nothing of one that has begun.
+func TestRelease(t *testing.T) {
+	p := resp.NewParser(resp.Limits{})
+	next := func(want int) {
+		t.Helper()
+		if args, err := p.Next(); err != nil || len(args) != want {
+			t.Fatalf("%d arguments, %v", len(args), err)
+		}
+	}
+	large := "*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 1_000_000) + "\r\n"
+	many := "*10000\r\n" + strings.Repeat("$0\r\n\r\n", 10_000)
+	p.Feed([]byte(large + many + large[:500_000]))
+	next(2)
+	next(10_000)
+	next(0)
+	p.Release()
+	if p.Held() < 500_000 || !p.Partial() {
+		t.Errorf("%d bytes are held of half a command", p.Held())
+	}
+	p.Feed([]byte(large[500_000:]))
+	next(2)
+	p.Release() // the parser has not said that it was the last
+	next(0)
+	p.Release()
+	if p.Held() > 32<<10 {
+		t.Errorf("%d bytes are held of nothing", p.Held())
+	}
+	p.Feed([]byte("PING\r\n"))
+	next(1)
+}

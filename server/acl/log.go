@@ -2,6 +2,7 @@ package acl
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -35,7 +36,8 @@ func (e *Entry) Reason() string {
 const (
 	sameFor     = time.Minute // refusals that differ in time only are one entry
 	comparedNew = 10          // of the newest entries a refusal is compared with
-	objectBytes = 1024        // of an object are kept
+	objectBytes = 1024        // of an object are kept, and of a user's name
+	clientBytes = 4096        // of a client's line
 )
 
 // Log keeps what was refused, the newest first.
@@ -47,12 +49,7 @@ type Log struct {
 
 // Add notes a refusal. No more than most entries are kept.
 func (l *Log) Add(e Entry, most int) {
-	if len(e.Object) > objectBytes {
-		e.Object = e.Object[:objectBytes]
-	}
-	if len(e.Username) > objectBytes {
-		e.Username = e.Username[:objectBytes]
-	}
+	e.Object, e.Username, e.Client = cut(e.Object, objectBytes), cut(e.Username, objectBytes), cut(e.Client, clientBytes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.entries[:min(len(l.entries), comparedNew)] {
@@ -72,6 +69,14 @@ func (l *Log) Add(e Entry, most int) {
 		clear(l.entries[most:])
 		l.entries = l.entries[:most]
 	}
+}
+
+// cut is the beginning of a text, as a copy: a part of it would keep the whole in memory.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = strings.Clone(text[:most])
+	}
+	return text
 }
 
 // Entries returns the newest, at most so many.

@@ -194,8 +194,11 @@ func baseRawGet(L *lua.LState) int {
 func baseRawSet(L *lua.LState) int {
 	t := tableArg(L, 1)
 	k, v := anyArg(L, 2), anyArg(L, 3)
-	if f, ok := k.(lua.LNumber); k == lua.LNil || ok && f != f {
-		fail(L, "table index is invalid")
+	if k == lua.LNil {
+		raiseBare(L, "table index is nil")
+	}
+	if f, ok := k.(lua.LNumber); ok && f != f {
+		raiseBare(L, "table index is NaN")
 	}
 	of(L).writable(L, t).RawSet(k, v)
 	return push(L, t)

@@ -71,6 +71,10 @@ func (m *machine) resume(L *lua.LState, resume lua.LGFunction) int {
 	refused := thread.Dead || thread == running
 	defer func() { L.G.CurrentThread = running }()
 	n := resume(L)
+	if text, is := L.Get(-1).(lua.LString); is && refused {
+		L.SetTop(L.GetTop() - 1)
+		L.Push(lua.LString(plain(string(text))))
+	}
 	m.panicked = m.panicked || !refused && L.Get(L.GetTop()-n+1) == lua.LFalse
 	return n
 }

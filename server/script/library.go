@@ -126,6 +126,7 @@ func (e *Engine) Load(source string, r *Run, limit time.Duration) (*Library, err
 	if lib.proto, err = compile(code, libraryChunk, nil); err != nil {
 		return nil, Error("Error compiling function: " + err.Error())
 	}
+	trim(lib.proto)
 	m := e.machine()
 	m.begin(r)
 	m.limit = limit

@@ -91,6 +91,7 @@ type Program struct {
 	Words map[string]struct{}
 
 	proto *lua.FunctionProto
+	size  int // of proto
 }
 
 // SHA returns the name of a source text.
@@ -116,6 +117,7 @@ func Compile(source, chunk string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.size = trim(p.proto)
 	return p, nil
 }
 

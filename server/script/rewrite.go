@@ -10,8 +10,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// The interpreter cannot be told how to concatenate, or how long a table is, and what % leaves of -4 and 2 is -0 for
-// it. So these operators become calls of Go functions: the callee is a string constant that no script can contain, and
+// The interpreter cannot be told how to concatenate, or how long a table is, what % leaves of -4 and 2 is -0 for it, it
+// does not say of what a minus sign cannot stand in front, and loops from "1" to "2" it refuses. So these operators, and
+// the bounds of loops that are not written as numbers, become calls of Go functions: the callee is a string constant that no script can contain, and
 // bindConstants puts the function in its place once the prototype is made. A call costs some 100 ns more than the
 // operator.
 
@@ -20,12 +21,17 @@ var (
 	concatName = "concat " + nonce
 	lengthName = "length " + nonce
 	moduloName = "modulo " + nonce
+	minusName  = "minus " + nonce
 	bound      = map[string]*lua.LFunction{}
 )
 
 func init() {
 	bound[concatName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: concatOperator}
 	bound[moduloName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: stringArithmetic("__mod", modulo)}
+	bound[minusName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: stringArithmetic("__unm", minus)}
+	for _, what := range loopBounds {
+		bound[boundName(what)] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: loopBound(what)}
+	}
 	bound[lengthName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: lengthOperator}
 }
 
@@ -54,6 +60,9 @@ func (r *rewriter) stmt(stmt ast.Stmt) {
 		return
 	}
 	defer func() { r.depth-- }()
+	if loop, is := stmt.(*ast.NumberForStmt); is {
+		checkBounds(loop)
+	}
 	switch s := stmt.(type) {
 	case *ast.AssignStmt:
 		r.list(s.Lhs)
@@ -137,7 +146,55 @@ func (r *rewriter) expr(expr ast.Expr) ast.Expr {
 	case *ast.StringConcatOpExpr:
 		return r.concat(e)
 	}
+	return checkMinus(expr)
+}
+
+// loopBounds are the three expressions of a loop over numbers, as C's Lua calls them in errors.
+var loopBounds = [3]string{"initial value", "limit", "step"}
+
+func boundName(what string) string { return "'for' " + what + " " + nonce }
+
+// checkBounds makes strings numbers where a loop begins, as in C's Lua. The interpreter would refuse them.
+func checkBounds(s *ast.NumberForStmt) {
+	for i, e := range []*ast.Expr{&s.Init, &s.Limit, &s.Step} {
+		if *e != nil && !isNumber(*e) {
+			*e = operatorCall(boundName(loopBounds[i]), *e, []ast.Expr{*e})
+		}
+	}
+}
+
+// loopBound is the function that does so for one of the three.
+func loopBound(what string) lua.LGFunction {
+	return func(L *lua.LState) int {
+		f, ok := toNumber(L.Get(1))
+		if !ok {
+			fail(L, "'for' %s must be a number", what)
+		}
+		return push(L, lua.LNumber(f))
+	}
+}
+
+// checkMinus makes a call of a minus sign before what may be something else than a number: the error of the interpreter
+// does not say what it is.
+func checkMinus(expr ast.Expr) ast.Expr {
+	if e, is := expr.(*ast.UnaryMinusOpExpr); is && !isNumber(e.Expr) {
+		return operatorCall(minusName, e, []ast.Expr{e.Expr})
+	}
 	return expr
+}
+
+// isNumber reports whether an expression is a number whatever happens, such as -1.
+func isNumber(expr ast.Expr) bool {
+	for {
+		switch e := expr.(type) {
+		case *ast.NumberExpr:
+			return true
+		case *ast.UnaryMinusOpExpr:
+			expr = e.Expr
+		default:
+			return false
+		}
+	}
 }
 
 // maxWord is above the length of every command's name.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,31 +280,6 @@ func (m *machine) position() (source string, line int) {
 			return frame.Source, frame.CurrentLine
 		}
 	}
-}
-
-// The interpreter's own texts, as C's Lua words them, without the name of the variable.
-var rewordings = []struct {
-	pattern *regexp.Regexp
-	text    string
-}{
-	{regexp.MustCompile(`attempt to index a non-table object\((\w+)\) with key '(?s:.*)'$`), "attempt to index a $1 value"},
-	{regexp.MustCompile(`attempt to call a non-function object$`), "attempt to call a non-function value"},
-	{regexp.MustCompile(`cannot perform \w+ operation between (?:number|string) and (\w+)$`), "attempt to perform arithmetic on a $1 value"},
-	{regexp.MustCompile(`cannot perform \w+ operation between (\w+) and \w+$`), "attempt to perform arithmetic on a $1 value"},
-	{regexp.MustCompile(`(?:lua callstack|registry) overflow$`), "stack overflow"},
-}
-
-// plain is the text of an error as C's Lua would word it.
-func plain(text string) string {
-	if !strings.Contains(text, "non-") && !strings.Contains(text, "cannot perform") && !strings.Contains(text, "overflow") {
-		return text
-	}
-	for _, r := range rewordings {
-		if r.pattern.MatchString(text) {
-			return r.pattern.ReplaceAllString(text, r.text)
-		}
-	}
-	return text
 }
 
 // stringTable is a list of strings.

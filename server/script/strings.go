@@ -24,8 +24,11 @@ var stringMetamethods = functions{
 	"__div": stringArithmetic("__div", func(a, b float64) float64 { return a / b }),
 	"__mod": stringArithmetic("__mod", modulo),
 	"__pow": stringArithmetic("__pow", math.Pow),
-	"__unm": stringArithmetic("__unm", func(a, _ float64) float64 { return -a }),
+	"__unm": stringArithmetic("__unm", minus),
 }
+
+// minus is the operator - before a value.
+func minus(a, _ float64) float64 { return -a }
 
 // modulo is the operator %, in the steps in which C computes it.
 func modulo(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }

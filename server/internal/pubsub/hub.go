@@ -74,9 +74,14 @@ func (h *Hub) Unsubscribe(s *Subscriber, kind Kind, name string) {
 	s.bytes -= len(name) + subscriptionOverhead
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(s.names[kind], name)
+	if delete(s.names[kind], name); len(s.names[kind]) == 0 {
+		s.names[kind] = nil // a map does not shrink
+	}
 	if delete(h.subs[kind][name], s); len(h.subs[kind][name]) == 0 {
 		delete(h.subs[kind], name)
+	}
+	if len(h.subs[kind]) == 0 {
+		h.subs[kind] = nil
 	}
 	h.changedLocked(kind, name, -1)
 }

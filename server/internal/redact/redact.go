@@ -11,15 +11,27 @@ import (
 // Text stands for an argument that is not shown.
 const Text = "(redacted)"
 
-// Secrets says by a command's name which of a request's arguments, by their indexes, are not shown. The arity has been
-// checked; the request may be wrong otherwise.
+// Secrets says by a command's name which of a request's arguments, by their indexes, are not shown. Nothing has been
+// checked of a request within another one: it may be too short, and wrong in any way.
 var Secrets = map[string]func(args [][]byte) []int{
 	"auth":        func(args [][]byte) []int { return indexes(1, len(args)) },
-	"acl|setuser": func(args [][]byte) []int { return indexes(2, len(args)) }, // as in Redis the name too
+	"acl|setuser": allOfUser,
+	"acl|getuser": allOfUser,
+	"acl|deluser": allOfUser,
 	"hello":       helloSecrets,
 	"config|set":  configSecrets,
 	"migrate":     migrateSecrets,
 }
+
+// Nested are the commands that have another request among their arguments, and where that begins.
+var Nested = map[string]int{
+	"acl|dryrun":              3,
+	"command|getkeys":         2,
+	"command|getkeysandflags": 2,
+}
+
+// allOfUser are a user and its rules: as in Redis 7.2 the name too.
+func allOfUser(args [][]byte) []int { return indexes(2, len(args)) }
 
 // Settings are the settings whose values are passwords.
 var Settings = []string{
@@ -84,13 +96,30 @@ func migrateSecrets(args [][]byte) (list []int) {
 
 // Args is what may be shown of a request. The arguments themselves are not changed.
 func Args(cmd *command.Command, args [][]byte) [][]byte {
-	secrets := Secrets[cmd.Name]
+	name, from := cmd.Name, 0
+	for inner := Nested[name]; inner > 0 && from+inner < len(args); inner = Nested[name] {
+		from += inner
+		name = nameOf(args[from:])
+	}
+	secrets := Secrets[name]
 	if secrets == nil {
 		return args
 	}
 	shown := slices.Clone(args)
-	for _, i := range secrets(args) {
-		shown[i] = []byte(Text)
+	for _, i := range secrets(args[from:]) {
+		shown[from+i] = []byte(Text)
 	}
 	return shown
 }
+
+// nameOf is the name of the command of a request within another one, if this package knows it.
+func nameOf(args [][]byte) string {
+	name := lower(args[0])
+	if len(args) > 1 && Secrets[name] == nil {
+		name += "|" + lower(args[1])
+	}
+	return name
+}
+
+// lower is a word in lower case, of which no more is looked at than a name has.
+func lower(word []byte) string { return strings.ToLower(string(word[:min(len(word), 32)])) }

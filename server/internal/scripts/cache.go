@@ -20,7 +20,7 @@ type Cache struct {
 	bySHA     map[string]*Script
 	bySource  map[uint64]*Script // by a hash of the source, which says nothing until the sources have been compared
 	evaluated list.List          // of *Script that only EVAL has brought, least recently used first
-	bytes     int                // of the sources
+	bytes     int                // that the scripts take
 }
 
 // Init makes an empty cache. writes says whether a word of a source is a command that writes.
@@ -31,7 +31,7 @@ func (t *Cache) Init(writes func(word string) bool) {
 // Bounds of the cache. The first is Redis 7.4's.
 const (
 	maxEvaluated   = 500       // scripts that only EVAL has brought: the least recently used one goes
-	maxScriptBytes = 256 << 20 // of all sources
+	maxScriptBytes = 256 << 20 // of all scripts, source and code: those go as well, if there are some
 )
 
 const errScriptCache command.Error = "ERR the script cache is full. Use SCRIPT FLUSH to empty it."
@@ -140,19 +140,19 @@ func (t *Cache) Load(source string, keep bool) (*Script, error) {
 		t.noteUseLocked(first, keep)
 		return first, nil
 	}
-	if t.bytes+len(source) > maxScriptBytes {
+	for t.evaluated.Len() > 0 && (t.bytes+p.Size() > maxScriptBytes || !keep && t.evaluated.Len() >= maxEvaluated) {
+		oldest := t.evaluated.Remove(t.evaluated.Front()).(*Script)
+		delete(t.bySHA, oldest.SHA)
+		delete(t.bySource, oldest.hash)
+		t.bytes -= oldest.Size()
+	}
+	if t.bytes+p.Size() > maxScriptBytes {
 		return nil, errScriptCache
 	}
 	t.bySHA[sha], t.bySource[p.hash] = p, p
-	t.bytes += len(source)
+	t.bytes += p.Size()
 	if !keep {
 		p.element = t.evaluated.PushBack(p)
-		if t.evaluated.Len() > maxEvaluated {
-			oldest := t.evaluated.Remove(t.evaluated.Front()).(*Script)
-			delete(t.bySHA, oldest.SHA)
-			delete(t.bySource, oldest.hash)
-			t.bytes -= len(oldest.Source)
-		}
 	}
 	return p, nil
 }
@@ -179,7 +179,7 @@ func (t *Cache) Flush() {
 	t.bytes = 0
 }
 
-// Usage is the number of scripts and the bytes of their sources.
+// Usage is the number of scripts and the bytes that they take.
 func (t *Cache) Usage() (n, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

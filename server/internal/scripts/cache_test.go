@@ -3,6 +3,8 @@ package scripts_test
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +70,55 @@ func TestOldestEvaluatedScriptGoes(t *testing.T) {
 	}
 	if n, _ := c.Usage(); n != 502 {
 		t.Errorf("%d scripts are kept", n)
+	}
+}
+
+// What scripts are counted is what they take on the heap, whatever they are made of.
+func TestScriptsTakeWhatIsCounted(t *testing.T) {
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // pools release what they have in two steps
+		sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64())
+	}
+	for part, n := range map[string]int{"x=y ": 20_000, "f() ": 20_000, "local function f(a) return a end ": 190, "t={function() end,function() end} ": 2000, "t={{},{},{},{}} ": 5000, "x='a long text of some words' ": 5000, "x=1 --a comment\n": 20_000} {
+		c := newCache()
+		before := heap()
+		if _, err := c.Load(strings.Repeat(part, n), false); err != nil {
+			t.Fatal(err)
+		}
+		took := heap() - before
+		_, counted := c.Usage()
+		t.Logf("%d times %q: %d bytes, counted %d", n, part, took, counted)
+		if took > 2*counted || counted > 2*took {
+			t.Errorf("%d times %q takes %d bytes, and %d are counted", n, part, took, counted)
+		}
+		runtime.KeepAlive(c)
+	}
+}
+
+// A full cache forgets what EVAL has brought, and then refuses.
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache()
+	comment := " --" + strings.Repeat("x", 1<<20-64)
+	load := func(i int, keep bool) error {
+		_, err := c.Load(fmt.Sprint("return ", i, comment), keep)
+		return err
+	}
+	for i := range 258 {
+		if err := load(i, false); err != nil {
+			t.Fatalf("script %d of EVAL: %v", i, err)
+		}
+	}
+	refused := 0
+	for i := range 258 {
+		if load(1000+i, true) != nil {
+			refused++
+		}
+	}
+	if n, bytes := c.Usage(); bytes > 256<<20 || refused < 2 || n != 258-refused {
+		t.Errorf("%d scripts of %d bytes, %d were refused", n, bytes, refused)
 	}
 }
 

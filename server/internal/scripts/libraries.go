@@ -170,10 +170,16 @@ func (set *Set) Names() []string {
 	return slices.Sorted(maps.Keys(set.Libraries))
 }
 
+// maxOffered is how many offered libraries are kept: those of a commit that has failed stay until there is another.
+const maxOffered = 64
+
 // Offer keeps libraries that have been loaded and will soon be those of the store, so that they are not loaded twice.
 func (f *Libraries) Offer(libraries ...*script.Library) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.offered) >= maxOffered {
+		f.offered = nil // they are loaded again
+	}
 	for _, lib := range libraries {
 		if f.offered == nil {
 			f.offered = map[string]*script.Library{}

@@ -78,19 +78,33 @@ func (c *Counters) executed() (n int64) {
 	return n
 }
 
-// maxErrorCodes bounds the map of error codes: a client can make up codes only where a command
-// repeats its arguments, which none does at the start of an error, but a bound costs nothing.
-const maxErrorCodes = 128
+// Bounds of the codes of errors, as in Redis. A script makes up errors, and so codes.
+const (
+	maxErrorCodes  = 128 // that are counted apart
+	errorCodeBytes = 30  // a longer first word is no code: the error counts as ERR
+)
 
-// CountError counts an error reply by its code, the first word of its text.
+// CountError counts an error reply by its code.
 func (c *Counters) CountError(text string) {
 	c.ErrorReplies.Add(1)
-	code, _, _ := strings.Cut(text, " ")
+	code := errorCode(text)
 	c.errorsMu.Lock()
 	defer c.errorsMu.Unlock()
 	if _, known := c.errors[code]; known || len(c.errors) < maxErrorCodes {
 		c.errors[code]++
 	}
+}
+
+// errorCode is the code of an error reply, the first word of its text, as INFO shows it. Line ends are spaces in a reply.
+func errorCode(text string) string {
+	code := text[:min(len(text), errorCodeBytes+1)]
+	if end := strings.IndexAny(code, " \r\n"); end >= 0 {
+		code = code[:end]
+	}
+	if len(code) > errorCodeBytes {
+		return "ERR"
+	}
+	return strings.Clone(fieldName(code)) // the text may be long
 }
 
 // errorCount is how often an error was replied.

@@ -47,8 +47,23 @@ var infoSections = []infoSection{
 // infoWriter builds the text of INFO.
 type infoWriter struct{ strings.Builder }
 
-// field writes a line. Lines end as in Redis, with CR and LF.
-func (w *infoWriter) field(name string, value any) { fmt.Fprintf(w, "%s:%v\r\n", name, value) }
+// field writes a line. Lines end as in Redis, with CR and LF; nothing within a name or a value does.
+func (w *infoWriter) field(name string, value any) {
+	fmt.Fprintf(w, "%s:%s\r\n", fieldName(name), lineEnds.Replace(fmt.Sprint(value)))
+}
+
+var lineEnds = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ")
+
+// fieldName is a text as it may stand in the name of a field: without what ends a name, begins a section, or cannot be
+// printed.
+func fieldName(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '#' || r == ':' || r < '!' || r > '~' {
+			return '_'
+		}
+		return r
+	}, text)
+}
 
 // fields writes several lines: names and values in turn.
 func (w *infoWriter) fields(namesAndValues ...any) {

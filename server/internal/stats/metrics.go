@@ -47,7 +47,7 @@ func (w *metricsWriter) line(name string, value float64, labels ...string) {
 		} else {
 			w.WriteByte(',')
 		}
-		w.WriteString(labels[i] + `="` + labelEscapes.Replace(labels[i+1]) + `"`)
+		w.WriteString(labels[i] + `="` + labelEscapes.Replace(strings.ToValidUTF8(labels[i+1], "_")) + `"`)
 	}
 	if len(labels) > 1 {
 		w.WriteByte('}')

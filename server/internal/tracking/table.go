@@ -162,7 +162,7 @@ func (t *Table) rememberLocked(c *Client, key string) {
 	}
 	r, known := t.readers[key]
 	if most := int(t.MaxKeys.Load()); !known && most > 0 {
-		t.evict(most-1, evictAtOnce)
+		t.evict(most-1, int64(most)*keyBytes-int64(len(key)), evictAtOnce)
 	}
 	if !r.add(c.ID) {
 		return
@@ -178,14 +178,18 @@ func (t *Table) rememberLocked(c *Client, key string) {
 // defaultMaxKeys is Redis's default of tracking-table-max-keys.
 const defaultMaxKeys = 1_000_000
 
+// keyBytes is how many bytes of memory the keys of the table take at most, on the average of as many as there may be: a
+// client chooses how long its keys are.
+const keyBytes = 1 << 10
+
 // evictAtOnce bounds for how long the mutex is held while keys are evicted.
 const evictAtOnce = 100
 
-// evict takes keys out of the table until it has no more than some, but not more than atOnce, and reports whether it
-// has to go on. Which ones, the order of Go's maps decides, which is random. The mutex is held.
-func (t *Table) evict(most, atOnce int) (more bool) {
+// evict takes keys out of the table until it has no more than some, and no more than so many bytes, but not more than
+// atOnce, and reports whether it has to go on. Which ones, the order of Go's maps decides, which is random. The mutex is held.
+func (t *Table) evict(most int, bytes int64, atOnce int) (more bool) {
 	for key := range t.readers {
-		if len(t.readers) <= most {
+		if len(t.readers) <= most && t.bytes <= bytes {
 			return false
 		}
 		if atOnce--; atOnce < 0 {
@@ -203,7 +207,7 @@ func (t *Table) Limit(most int64) {
 		more = func() bool {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			return t.evict(int(most), evictAtOnce)
+			return t.evict(int(most), most*keyBytes, evictAtOnce)
 		}()
 	}
 }

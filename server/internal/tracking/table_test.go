@@ -157,6 +157,12 @@ func TestLimits(t *testing.T) {
 	if u := w.table.Usage(); u.Keys != 10 {
 		t.Errorf("%d keys after the limit of 10", u.Keys)
 	}
+	for i := range 10 {
+		w.table.Remember(w.clients[1], []string{fmt.Sprintf("%04000d", i)})
+	}
+	if u, held := w.table.Usage(), w.table.Held(); u.Keys == 0 || held > 10<<10 {
+		t.Errorf("a table of ten keys has %d, some long, and takes %d bytes", u.Keys, held)
+	}
 	for id := range int64(100) {
 		w.clients[id+10] = &tracking.Client{ID: id + 10, Mail: new(pubsub.Subscriber)}
 		w.table.Add(w.clients[id+10], &tracking.Mode{})

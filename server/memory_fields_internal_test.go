@@ -1,0 +1,197 @@
+package server
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// outliving says of each field that can hold a text, in any type that a server or a session reaches, why no client can
+// make it hold much that nothing counts. A field that is missing here fails TestWhatOutlivesACommand. The classes:
+//
+//	held      Session.Held counts it, or a figure of its holder does: the table of tracked keys, the cache of scripts
+//	bounded   a constant bounds the length of its texts, and their number
+//	brief     it is empty, or holds no text, once the command has ended
+//	shared    the same text as that of a field that is held or bounded
+//	operator  only an operator can change it, or it is data: settings, users, libraries of functions
+//	ours      no client's text: a table, a function of our own, an address, the store
+//
+// Nothing below what is the operator's, ours or brief is looked at. That what is held counts, and what is brief is empty,
+// TestNoTextIsKeptUncounted and TestWaysToKeepMuch measure.
+const outliving = `
+server.Session         brief    keys call asking
+server.Session         held     watch
+server.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
+server.Session         operator pendingLibraries
+server.scriptRun       brief    keys declared inner
+server.scriptRun       shared   program function
+server.scriptRun       ours     needs tx host
+server.Server          ours     store runID bound reloads address serving
+server.Server          operator options users config given
+server.Server          held     clients
+server.conn            held     buf
+server.conn            ours     Conn transport shrink
+server.client          bounded  name library version
+server.client          ours     remote local lastCommand kill wake abort
+server.client          operator user
+server.client          shared   blocked
+server.figures         ours     tooMuch
+server.identity        operator user server
+server.identity        shared   parser
+server.login           ours     err user
+server.presence        ours     probe giveUp abandoned
+server.blocked         held     waiter reply
+server.blocked         ours     command late ended
+server.batch           brief    requests args keys
+server.batch           ours     transactFunc
+server.queue           held     keys
+server.queued          held     args
+server.queued          ours     command
+server.unsentMessages  brief    list
+server.sessionStats    ours     command
+server.notifier        ours     stop
+server.replyBudget     shared   waiting
+arena.Args             held     heads bytes
+arena.Blocks           held     blocks
+resp.Parser            held     buf spans
+resp.Parser            shared   args
+resp.Parser            ours     err
+resp.Writer            held     buf own
+resp.parts             held     list
+resp.parts             ours     budget
+resp.Budget            ours     Given Dropped Lend
+pubsub.Hub             shared   subs patternNames
+pubsub.Subscriber      held     names messages
+pubsub.Subscriber      ours     Wake Flooded
+pubsub.Message         held     Channel Payload Keys
+pubsub.Message         shared   Pattern
+tracking.Client        held     mode
+tracking.Mode          held     Prefixes
+tracking.Table         held     readers
+tracking.Table         shared   prefixes lengths
+tracking.Table         ours     store find stop clients
+tracking.readers       held     few many
+acl.Log                bounded  entries
+acl.Entry              bounded  Object Username Client
+acl.Entry              ours     Context
+slowlog.Log            bounded  entries
+slowlog.Entry          bounded  Args Name
+slowlog.Entry          ours     From
+latency.Spikes         ours     events
+stats.Counters         bounded  errors
+stats.Counters         ours     Commands
+stats.Attempt          brief    calls
+scripts.Shared         ours     Engine
+scripts.Run            brief    Call
+script.Run             brief    Name Keys Args
+script.Run             ours     Host
+script.control         ours     reason
+script.Program         held     Source SHA Words proto
+scripts.Cache          ours     writes
+scripts.Cache          held     bySHA bySource evaluated
+scripts.Script         held     Program element
+scripts.Libraries      ours     store engine logger
+scripts.Libraries      operator loaded
+scripts.Libraries      bounded  offered
+script.Function        bounded  Name Description
+script.Library         bounded  Name Source Functions proto
+scripts.Runs           shared   runs
+scripts.Turns          ours     waiting
+`
+
+// TestWhatOutlivesACommand: each field in which a text can stay is listed in outliving, and nothing else is.
+func TestWhatOutlivesACommand(t *testing.T) {
+	class := map[string]string{}
+	for line := range strings.Lines(outliving) {
+		if words := strings.Fields(line); len(words) > 2 {
+			for _, field := range words[2:] {
+				class[words[0]+"."+field] = words[1]
+			}
+		}
+	}
+	unused := maps.Clone(class)
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for _, part := range partsOf(typ) {
+			walk(part)
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] || !isOurs(typ) {
+			return
+		}
+		seen[typ] = true
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name := nameOf(typ) + "." + f.Name
+			delete(unused, name)
+			switch c := class[name]; {
+			case c == "ours" || c == "operator" || c == "brief":
+				continue
+			case c == "" && holdsText(f.Type):
+				t.Errorf("%s (%v) is not in the list of what outlives a command", name, f.Type)
+			case !slices.Contains([]string{"", "held", "bounded", "shared"}, c):
+				t.Errorf("%s is of no class: %s", name, c)
+			}
+			walk(f.Type)
+		}
+	}
+	walk(reflect.TypeFor[Session]())
+	walk(reflect.TypeFor[Server]())
+	walk(reflect.TypeFor[conn]())
+	for name := range unused {
+		t.Errorf("%s is in the list of what outlives a command, and nowhere else", name)
+	}
+}
+
+// nameOf is the name of a type without its parameters.
+func nameOf(typ reflect.Type) string {
+	name, _, _ := strings.Cut(typ.String(), "[")
+	return name
+}
+
+// isOurs reports whether a type is of this module, apart from the store, which counts what it holds itself.
+func isOurs(typ reflect.Type) bool {
+	path, ours := strings.CutPrefix(typ.PkgPath(), "github.com/stavedb/stave/")
+	return ours && (strings.HasPrefix(path, "server") || strings.HasPrefix(path, "internal"))
+}
+
+// partsOf are the types that a value of a type leads to, apart from its fields.
+func partsOf(typ reflect.Type) []reflect.Type {
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
+		return []reflect.Type{typ.Elem()}
+	case reflect.Map:
+		return []reflect.Type{typ.Key(), typ.Elem()}
+	}
+	if to, ok := pointedTo(typ); ok {
+		return []reflect.Type{to}
+	}
+	return nil
+}
+
+// pointedTo is the T of atomic.Pointer[T].
+func pointedTo(typ reflect.Type) (reflect.Type, bool) {
+	if load, ok := reflect.PointerTo(typ).MethodByName("Load"); ok && nameOf(typ) == "atomic.Pointer" {
+		return load.Type.Out(0).Elem(), true
+	}
+	return nil, false
+}
+
+// holdsText reports whether a field of a type may hold a text, or any number of things, without a type of ours in
+// between, whose fields would be listed.
+func holdsText(typ reflect.Type) bool {
+	switch typ.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map, reflect.Interface, reflect.Func, reflect.Chan:
+		return true
+	case reflect.Array:
+		return holdsText(typ.Elem())
+	case reflect.Pointer:
+		return !isOurs(typ.Elem())
+	case reflect.Struct:
+		to, isPointer := pointedTo(typ)
+		return isPointer && !isOurs(to) || nameOf(typ) == "list.List"
+	}
+	return false
+}
