@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,10 +80,12 @@ func TestShutdownWithoutWhatGoesOn(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
 		store := openStore(t)
 		inside, goOn := make(chan struct{}), make(chan struct{})
+		release := sync.OnceFunc(func() { close(goOn) })
 		defer store.OnChanges(func([]db.Change, db.Ticket) {
 			close(inside)
 			<-goOn // with the key locked
 		})()
+		defer release()
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +103,7 @@ func TestShutdownWithoutWhatGoesOn(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(30 * time.Second):
 			t.Fatal("the server waits for a command that cannot be interrupted")
 		}
 		closed := make(chan error, 1)
@@ -110,7 +113,7 @@ func TestShutdownWithoutWhatGoesOn(t *testing.T) {
 			t.Fatal("the store is closed within a transaction:", err)
 		case <-time.After(50 * time.Millisecond):
 		}
-		close(goOn)
+		release()
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}

@@ -436,7 +436,7 @@ func (c *conn) resizeBuffer(n int) {
 // is too much.
 func (c *conn) accountMemory() {
 	if v := c.transport.server; v.accountMemory(c.session, c.session.Held()+len(c.buf)) {
-		v.evictLargestClient()
+		v.evictLargestClients()
 	}
 }
 
