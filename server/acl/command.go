@@ -72,7 +72,7 @@ func catCommand(a *Admin, c *command.Call) error {
 
 // setUserCommand is ACL SETUSER. Either all rules are applied or none.
 func setUserCommand(a *Admin, c *command.Call) error {
-	change, err := a.Users.Set(c.Key(2), c.Args.Strings(3))
+	change, err := a.Users.SetUntil(c.Key(2), c.Args.Strings(3), c.Host.Interrupted)
 	if err != nil {
 		return command.Errorf("ERR %v", err)
 	}
