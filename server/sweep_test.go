@@ -280,7 +280,7 @@ func TestSweep(t *testing.T) {
 	if len(hard) != len(sweepHard) {
 		t.Fatalf("%d of %d requests that every run has", len(hard), len(sweepHard))
 	}
-	sample, patience, protocols := 30, 300*time.Millisecond, 1
+	sample, patience, protocols := 16, 300*time.Millisecond, 1
 	if testing.Short() {
 		sample = 10
 	}
