@@ -14,7 +14,7 @@ import (
 // of their fields.
 func TestAliasesNameTheirFields(t *testing.T) {
 	fields := map[string][]string{}
-	for _, d := range typesOf(t, "../structures") {
+	for _, d := range packageOf(t, "../structures").Types {
 		spec := d.Decl.Specs[0].(*ast.TypeSpec)
 		if s, ok := spec.Type.(*ast.StructType); ok {
 			fields[d.Name] = []string{}
@@ -26,7 +26,7 @@ func TestAliasesNameTheirFields(t *testing.T) {
 		}
 	}
 	seen := 0
-	for _, d := range typesOf(t, ".") {
+	for _, d := range packageOf(t, ".").Types {
 		spec := d.Decl.Specs[0].(*ast.TypeSpec)
 		target, ok := spec.Type.(*ast.SelectorExpr)
 		if !ok || !spec.Assign.IsValid() || fields[target.Sel.Name] == nil {
@@ -49,7 +49,7 @@ func TestAliasesNameTheirFields(t *testing.T) {
 	}
 }
 
-func typesOf(t *testing.T, dir string) []*doc.Type {
+func packageOf(t *testing.T, dir string) *doc.Package {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
 	must(t, err)
@@ -65,5 +65,5 @@ func typesOf(t *testing.T, dir string) []*doc.Type {
 	}
 	p, err := doc.NewFromFiles(fset, files, "x")
 	must(t, err)
-	return p.Types
+	return p
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -285,7 +286,7 @@ var crashWorkloads = []crashWorkload{
 				if err := tx.String("length of " + name).Put([]byte(strconv.Itoa(n))); err != nil {
 					return err
 				}
-				return tx.PutLibrary(name, string(filler(n)))
+				return serverside.DB.PutLibrary(tx, name, string(filler(n)))
 			}))
 		}
 		for i := range 3 {

@@ -199,7 +199,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 		t.notifyWaiters(ticket, outcome)
 	}()
 	if err == nil {
-		t.ServeWaiters()
+		t.serveWaiters()
 	}
 	if err == nil && t.write {
 		var n uint64

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
@@ -174,7 +175,7 @@ func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set)
 			if lib := set.Libraries[name]; lib != nil {
 				source = lib.Source
 			}
-			err := tx.PutLibrary(name, source)
+			err := serverside.DB.PutLibrary(tx, name, source)
 			if errors.Is(err, db.ErrTooLarge) {
 				return errTooManyLibraries
 			}

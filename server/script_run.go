@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
@@ -71,7 +72,7 @@ func (s *Session) keepsScriptsShort() bool { return s.inLoop || s.inAttempt }
 // Bounds of a script in an event loop or a batch, some 100 us each.
 const (
 	loopSteps = 4096 // instructions
-	loopAsks  = 4    // times that its commands ask whether to go on: see db.Tx.SetInterrupt
+	loopAsks  = 4    // times that its commands ask whether to go on: see serverside.DB.SetInterrupt
 )
 
 // manyKeys is from how many keys on they are looked up in a map.
@@ -124,8 +125,8 @@ func (s *Session) runScript(r *scriptRun) error {
 		if s.inLoop {
 			before = nil
 		}
-		c.Tx.SetInterrupt(r.interrupted)
-		defer c.Tx.SetInterrupt(before)
+		serverside.DB.SetInterrupt(c.Tx, r.interrupted)
+		defer serverside.DB.SetInterrupt(c.Tx, before)
 	}
 	switch {
 	case !s.server.hub.Monitored():
@@ -401,7 +402,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	var err error
 	if s.inLoop {
 		if tx, err = s.tryBegin(write, keys); err == nil {
-			tx.SetInterrupt(r.interrupted)
+			serverside.DB.SetInterrupt(tx, r.interrupted)
 		}
 	} else {
 		from := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
@@ -132,9 +133,9 @@ func (v *Server) NewSession() *Session {
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
-		tx.SetOrigin(s.id)
+		serverside.DB.SetOrigin(tx, s.id)
 		s.asking = &s.call
-		tx.SetRoom(s.askRoom)
+		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.GiveAsked()
 		s.tracked.note(&s.call)

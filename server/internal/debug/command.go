@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/digest"
 )
@@ -200,7 +201,7 @@ func log(h Host, c *command.Call) error {
 // activeExpire is DEBUG SET-ACTIVE-EXPIRE. Expired keys are never seen, whether they are deleted or not.
 func activeExpire(_ Host, c *command.Call) error {
 	n, _ := strconv.Atoi(c.Key(2)) // what is no number is 0, as in Redis
-	c.Host.Store.SetExpiryCycle(n != 0)
+	serverside.DB.SetExpiryCycle(c.Host.Store, n != 0)
 	return c.OK()
 }
 
