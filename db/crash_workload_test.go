@@ -276,8 +276,8 @@ var crashWorkloads = []crashWorkload{
 		}
 		_, err := s.Trim(db.StreamTrim{})
 		w.step(err)
-		w.step(s.SetID(db.StreamID{Ms: 2}, db.StreamSetID{}))
-		_, err = s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 3}, Trim: &db.StreamTrim{MaxLen: 1}}, db.Field{Name: "f"})
+		w.step(s.SetID(db.StreamID{Ms: 6}, db.StreamSetID{}))
+		_, err = s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 7}, Trim: &db.StreamTrim{MaxLen: 1}}, db.Field{Name: "f"})
 		w.step(err)
 	})},
 	{name: "libraries", change: noRotation, run: life(func(w *stepWorkload) {

@@ -31,16 +31,9 @@ type Event struct {
 	Lost uint64
 }
 
-// EventKind is an operation, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package
-// structures.
-type EventKind = structures.EventKind
-
-// EventClass is a set of classes of events. The constants are in package structures.
-type EventClass = structures.EventClass
-
 // EventOptions say what a subscription is about. The zero value is every event of the namespace but "new".
 type EventOptions struct {
-	// Classes are the events to receive. Default: structures.AllClasses.
+	// Classes are the events to receive. Default: AllClasses.
 	Classes EventClass
 	// Everywhere is for the events of all namespaces. Default: those of the store's own.
 	Everywhere bool

@@ -11,6 +11,13 @@ const roomFrom = 1 << 20
 
 func (t *Tx) setRoom(f func(n int) error) { t.room = f }
 
+func (t *Tx) held() int {
+	if t.check() != nil {
+		return 0
+	}
+	return t.base.Held()
+}
+
 // Room is called before n bytes are read into memory.
 func (t *txn) Room(n int) error {
 	if n <= roomFrom || t.room == nil {

@@ -8,10 +8,12 @@ func init() {
 	calls.Register(&calls.DB[*Store, *Tx, Keyspace]{
 		TryBegin:              (*Store).tryBegin,
 		Prefetch:              (*Tx).prefetch,
+		WaitedKeys:            (*Store).waitedKeys,
 		ServeWaiters:          (*Tx).serveWaiters,
 		SetInterrupt:          (*Tx).setInterrupt,
 		InterruptibleKeyspace: (*Store).interruptibleKeyspace,
 		SetRoom:               (*Tx).setRoom,
+		Held:                  (*Tx).held,
 		OnChangesAndReads:     (*Store).onChanges,
 		SetOrigin:             (*Tx).setOrigin,
 		NoteRead:              (*Tx).noteRead,

@@ -86,7 +86,7 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	if r == nil {
 		r = &scriptRun{session: s}
 		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
-		r.host.Hold, r.host.NoRoom, r.host.Taken = r.hold, r.noRoom, r.taken
+		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wrote
 		s.scriptRun = r
 	}
 	r.Call, r.needs = c, needs
@@ -255,6 +255,14 @@ func (r *scriptRun) noRoom(n int) error {
 func (r *scriptRun) taken() (others, most int64) {
 	replies := &r.session.server.replies
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
+}
+
+// wrote is for the memory limit of the run, to which what it writes does not count.
+func (r *scriptRun) wrote() int {
+	if r.tx == nil {
+		return 0
+	}
+	return serverside.DB.Held(r.tx)
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that

@@ -324,7 +324,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
-	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, err) {
+	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -339,7 +339,7 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
-	if s.cooldown.Active() && s.postpone(cmd, err) { // after a script of the batch
+	if s.cooldown.Active() && s.postpone(cmd, args, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {
@@ -419,7 +419,11 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	s.server.noteSlow(&s.client, took, cmd, args, 0)
+	if err == errBlocked { // it is noted when its wait is over, which is not counted
+		s.blocked.took = took
+	} else {
+		s.server.noteSlow(&s.client, took, cmd, args, 0)
+	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took

@@ -94,11 +94,17 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 	}
 	err = errPanicked
 	defer func() {
+		waits := err == errBlocked
+		if waits {
+			err = nil // what has been done before the wait, such as the consumer that XREADGROUP makes, stays
+		}
 		ticket, failed := tx.End(err)
 		if write && failed == nil {
 			s.holdReplies(ticket, before)
 		}
-		err = failed
+		if err = failed; waits && (failed == nil || !s.abandonWait()) {
+			err = errBlocked
+		}
 	}()
 	err = fn(tx)
 	return err

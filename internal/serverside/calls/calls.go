@@ -28,6 +28,9 @@ type DB[Store, Tx, Keyspace any] struct {
 	// for a transaction that runs several independent commands. It reports false if a waiter is left that uses keys
 	// which the transaction has not locked: it is served right after the end, which should follow now.
 	ServeWaiters func(t Tx) bool
+	// WaitedKeys returns how many keys are waited for, in all namespaces, and how many of them by a waiter that is to be
+	// served when the key is missing. O(n) if one waits for a stream, else O(1).
+	WaitedKeys func(s Store) (keys, missing int)
 
 	// SetInterrupt makes calls that take long ask f now and then whether to go on: about every 256 elements, or
 	// comparisons of a pattern of so many bytes. Once f returns an error, the call that asked ends with it, and so does
@@ -41,6 +44,10 @@ type DB[Store, Tx, Keyspace any] struct {
 	// with the error of f, if it returns one. f must not use the store. nil takes it away, and so does the end of the
 	// transaction.
 	SetRoom func(t Tx, f func(n int) error)
+
+	// Held is about how much memory a transaction has taken so far, in bytes: what it has written, what rolls that back, and
+	// what the index has grown by.
+	Held func(t Tx) int
 
 	// OnChangesAndReads is Store.OnChanges with the origins of the changes, and with the reads that NoteRead has put among
 	// them. The ticket is a db.Ticket. fn must not keep the slice.
