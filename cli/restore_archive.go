@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -30,7 +31,11 @@ var compressions = []struct{ magic, program string }{{"\x1f\x8b", "gzip"}, {"\x2
 // sync the files, check them as a store, sync their names, rename.
 func (r *restore) archive(ctx context.Context) (err error) {
 	in := r.t.In
-	if r.from != "-" {
+	if r.from == "-" {
+		reading, done := context.WithCancel(ctx)
+		defer done()
+		in = terminal.NewReader(reading, in) // a pipe that brings nothing more must not hold up an interrupt
+	} else {
 		f, err := os.Open(r.from)
 		if err != nil {
 			return r.failed(exitOpen, err)

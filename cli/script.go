@@ -50,6 +50,9 @@ func (s *session) runScript(ctx context.Context, in io.Reader, keepGoing bool) (
 		if err = s.runLine(ctx, out, line); err == nil {
 			continue
 		}
+		if ctx.Err() != nil {
+			break // the error is most often what came of the interrupt
+		}
 		if out.Flush() != nil {
 			return nil
 		}

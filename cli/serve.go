@@ -109,7 +109,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeInto(&err, store.Close)
+	defer closeInto(&err, func() error { return closeServed(store) })
 	// The store is opened first: a port without a store would let clients connect to nothing.
 	sockets, err := l.openSockets(ctx, config)
 	if err != nil {
@@ -150,6 +150,26 @@ func openServed(ctx context.Context, t *terminal.Streams, dir string, o *db.Opti
 	}
 	store, err = openOrMake(ctx, t, dir, o)
 	return store, fmt.Sprint("sync ", o.Sync), err
+}
+
+// idleWithin is how long closeServed waits for commands that go on after the server's end.
+const idleWithin = 5 * time.Second
+
+// closeServed closes the store. A command that cannot be interrupted would keep Close waiting for as long as it likes,
+// if it is within a transaction: then what has been committed is made durable, and the process ends as after a crash,
+// which the next start finds in order.
+func closeServed(store *db.Store) error {
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		_ = store.Update(func(*db.Tx) error { return nil }) // runs alone; whether it may does not matter
+	}()
+	select {
+	case <-idle:
+		return store.Close()
+	case <-time.After(idleWithin):
+		return errors.Join(errors.New("a command goes on and cannot be interrupted: the store was left as after a crash; what was acknowledged is durable"), store.Sync())
+	}
 }
 
 // closeAll closes listeners and returns err with what that gives.

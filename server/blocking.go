@@ -111,10 +111,7 @@ var errBlocked = errors.New("the command waits")
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{command: c.Command, args: cloneArgs(c.Args), reply: reply, ended: make(chan struct{}, 1)}
-	if timeout > 0 {
-		b.deadline = s.statsSince.Add(timeout)
-	}
+	b := &blocked{command: c.Command, args: cloneArgs(c.Args), reply: reply, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)}
 	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
@@ -131,6 +128,21 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 	return errBlocked
 }
 
+// NeverWait makes commands that would wait, such as BLPOP, reply at once as if their time were over. It is for a session
+// that executes a list of commands, which nobody fills a key for meanwhile.
+func (s *Session) NeverWait() { s.neverWaits = true }
+
+// waitDeadline is when a wait that begins now is over; zero for never.
+func (s *Session) waitDeadline(timeout time.Duration) time.Time {
+	switch {
+	case s.neverWaits:
+		return s.statsSince
+	case timeout > 0:
+		return s.statsSince.Add(timeout)
+	}
+	return time.Time{}
+}
+
 // cloneArgs copies arguments out of the parser's buffer.
 func cloneArgs(args [][]byte) [][]byte {
 	own := make([][]byte, len(args))
@@ -143,11 +155,7 @@ func cloneArgs(args [][]byte) [][]byte {
 // waitLong lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	b := &blocked{command: c.Command, args: cloneArgs(c.Args), late: late, ended: make(chan struct{}, 1)}
-	if timeout > 0 {
-		b.deadline = s.statsSince.Add(timeout)
-	}
-	s.block(b)
+	s.block(&blocked{command: c.Command, args: cloneArgs(c.Args), late: late, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)})
 	return errBlocked
 }
 

@@ -29,7 +29,12 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 		counter *atomic.Int64
 		end     func(s *Session)
 	}{
-		{"the largest", &v.counters.Evicted, func(*Session) { v.evictLargestClient() }},
+		{"the largest", &v.counters.Evicted, func(s *Session) {
+			v.tunables.clientMemory.Store(1000)
+			if v.accountMemory(s, 2000) {
+				v.evictLargestClients()
+			}
+		}},
 		{"stalled", &v.counters.Evicted, func(s *Session) {
 			s.out.SetBudget(&v.replies.Budget)
 			s.out.Bulk(make([]byte, 4<<20))

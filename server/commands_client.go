@@ -15,16 +15,16 @@ import (
 // clientCommands read and change what CLIENT LIST shows. Other sessions may be at work at the same
 // time: see type client.
 var clientCommands = []*command.Command{
-	{Name: "client|id", Arity: 2, Flags: command.OfSession,
+	{Name: "client|id", Arity: 2, Flags: command.Describes | command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil })},
-	{Name: "client|getname", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetName)},
+	{Name: "client|getname", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientGetName)},
 	{Name: "client|setname", Arity: 3, Flags: command.OfSession,
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Done(s.client.setName(c.Arg(2)))
 		})},
 	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
-	{Name: "client|info", Arity: 2, Flags: command.OfSession, Run: onSession(clientInfo)},
-	{Name: "client|list", Arity: -2, Flags: command.OfOperator, Run: onSession(clientList)},
+	{Name: "client|info", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientInfo)},
+	{Name: "client|list", Arity: -2, Flags: command.Describes | command.OfOperator, Run: onSession(clientList)},
 	command.HelpRow("client"),
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 var configCommand = &command.Command{
 	Name: "config", Arity: -2, Group: command.GroupServer,
 	Subcommands: []*command.Command{
-		{Name: "config|get", Arity: -3, Flags: command.OfOperator, Run: onSession(configGet)},
+		{Name: "config|get", Arity: -3, Flags: command.Describes | command.OfOperator, Run: onSession(configGet)},
 		{Name: "config|set", Arity: -4, Flags: command.OfOperator, Run: onSession(configSet)},
 		{Name: "config|rewrite", Arity: 2, Flags: command.OfOperator, Run: onSession(configRewrite)},
 		{Name: "config|resetstat", Arity: 2, Flags: command.OfOperator, Run: onSession(configResetStat)},
@@ -33,14 +34,20 @@ var configCommand = &command.Command{
 // long to match (it is a client's), so c.Matches stops when the client has gone.
 func configGet(s *Session, c *command.Call) error {
 	settings := s.server.settings()
+	rest := slices.Sorted(maps.Keys(settings)) // that no pattern has matched so far
 	var names []string
-	for name := range settings {
-		for _, pattern := range c.Args[2:] {
-			if c.Matches(strings.ToLower(string(pattern)), []byte(name)) {
-				names = append(names, name)
-				break
-			}
+	for i, pattern := range c.Args[2:] {
+		if err := c.GoesOn(i); err != nil {
+			return err
 		}
+		pattern := strings.ToLower(string(pattern))
+		rest = slices.DeleteFunc(rest, func(name string) bool {
+			if !c.Matches(pattern, []byte(name)) {
+				return false
+			}
+			names = append(names, name)
+			return true
+		})
 	}
 	slices.Sort(names)
 	c.Out.Map(len(names))

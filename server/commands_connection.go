@@ -13,8 +13,8 @@ import (
 
 // connectionCommands concern the connection they come from.
 var connectionCommands = command.InGroup(command.GroupConnection, []*command.Command{
-	{Name: "ping", Arity: -1, Flags: command.Fast | command.WhileSubscribed, Run: onSession(pingCommand)},
-	{Name: "echo", Arity: 2, Flags: command.AnyState | command.Fast, Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil }},
+	{Name: "ping", Arity: -1, Flags: command.Describes | command.Fast | command.WhileSubscribed, Run: onSession(pingCommand)},
+	{Name: "echo", Arity: 2, Flags: command.Describes | command.AnyState | command.Fast, Run: func(c *command.Call) error { c.Out.Bulk(c.Arg(1)); return nil }},
 	{Name: "select", Arity: 2, Flags: command.AnyState | command.Fast, Run: onSession(selectCommand)},
 	{
 		Name: "quit", Arity: -1,

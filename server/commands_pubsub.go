@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
@@ -38,17 +36,17 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 })
 
 var pubSubSubcommands = []*command.Command{
-	{Name: "pubsub|channels", Arity: -2, Flags: command.PubSub | command.AnyState,
+	{Name: "pubsub|channels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
 		Run: onSession(channels(pubsub.Channel))},
-	{Name: "pubsub|numsub", Arity: -2, Flags: command.PubSub | command.AnyState,
+	{Name: "pubsub|numsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
 		Run: onSession(countListeners(pubsub.Channel))},
-	{Name: "pubsub|numpat", Arity: 2, Flags: command.PubSub | command.AnyState,
+	{Name: "pubsub|numpat", Arity: 2, Flags: command.Describes | command.PubSub | command.AnyState,
 		Run: onSession(func(s *Session, c *command.Call) error {
 			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
 		})},
-	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.PubSub | command.AnyState,
+	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
 		Run: onSession(channels(pubsub.Shard))},
-	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.PubSub | command.AnyState,
+	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
 		Run: onSession(countListeners(pubsub.Shard))},
 	command.HelpRow("pubsub"),
 }
@@ -66,7 +64,13 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		if c.Queued && to == pubsub.Shard {
 			return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 		}
-		for _, name := range c.Args.Strings(1) {
+		if err := s.askBefore(c, confirmations(c.Args[1:])); err != nil {
+			return err
+		}
+		for i, name := range c.Args.Strings(1) {
+			if err := c.GoesOn(i); err != nil {
+				return err
+			}
 			s.server.hub.Subscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
 		}
@@ -82,7 +86,13 @@ func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		if len(names) == 0 {
 			names = s.subscriber.Names(to)
 		}
-		for _, name := range names {
+		if err := s.askBefore(c, confirmations(names)); err != nil {
+			return err
+		}
+		for i, name := range names {
+			if err := c.GoesOn(i); err != nil {
+				return err
+			}
 			s.server.hub.Unsubscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][1], to, name)
 		}
@@ -94,6 +104,14 @@ func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		}
 		return nil
 	}
+}
+
+// confirmations is about how many bytes it takes to confirm subscriptions to names.
+func confirmations[name string | []byte](names []name) (n int) {
+	for _, name := range names {
+		n += len(name) + len("*3\r\n$12\r\npunsubscribe\r\n$10\r\n\r\n:1000000\r\n")
+	}
+	return n
 }
 
 // confirm pushes that a subscription has begun or ended, and how many there are now.
@@ -175,10 +193,16 @@ func channels(to pubsub.Kind) func(*Session, *command.Call) error {
 		names := s.server.hub.Names(to)
 		if len(c.Args) == 3 {
 			pattern := c.Key(2)
-			names = slices.DeleteFunc(names, func(name string) bool { return s.presence.gaveUp() != nil || !c.Matches(pattern, []byte(name)) })
-			if s.presence.gaveUp() != nil {
-				return s.presence.gaveUp()
+			matching := names[:0]
+			for i, name := range names {
+				if err := c.GoesOn(i); err != nil {
+					return err
+				}
+				if c.Matches(pattern, []byte(name)) {
+					matching = append(matching, name)
+				}
 			}
+			names = matching
 		}
 		return c.Names(names)
 	}

@@ -66,7 +66,7 @@ func lolwut(s *Session, c *command.Call) error {
 // serverCommands describe the server as a whole.
 var serverCommands = []*command.Command{
 	configCommand,
-	{Name: "info", Arity: -1, Flags: command.AnyState | command.Dangerous, Group: command.GroupServer, Run: onSession(infoCommand)},
+	{Name: "info", Arity: -1, Flags: command.Describes | command.AnyState | command.Dangerous, Group: command.GroupServer, Run: onSession(infoCommand)},
 }
 
 // infoCommand is INFO. The counts of this session are flushed before, so that they are in it.

@@ -10,8 +10,8 @@ import (
 var trackingCommands = []*command.Command{
 	{Name: "client|tracking", Arity: -3, Flags: command.OfSession, Run: onSession(clientTracking)},
 	{Name: "client|caching", Arity: 3, Flags: command.OfSession, Run: onSession(clientCaching)},
-	{Name: "client|trackinginfo", Arity: 2, Flags: command.OfSession, Run: onSession(clientTrackingInfo)},
-	{Name: "client|getredir", Arity: 2, Flags: command.OfSession, Run: onSession(clientGetRedir)},
+	{Name: "client|trackinginfo", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientTrackingInfo)},
+	{Name: "client|getredir", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientGetRedir)},
 }
 
 // The refusals of CLIENT CACHING, in Redis's words.

@@ -324,13 +324,13 @@ func (l *eventLoop) sweepSoon() {
 	}
 }
 
-// account keeps the sum of what all clients hold in memory, and returns what this one does. One
-// client is evicted in a round at most: it gives its memory back in the next.
+// account keeps the sum of what all clients hold in memory, and returns what this one does. If that is too much clients
+// are evicted, at once and again at the end of the round, but not for each client of it.
 func (c *loopConn) account() (held int) {
 	held = c.session.Held()
 	if c.session.server.accountMemory(c.session, held) && !c.loop.evicts {
 		c.loop.evicts = true
-		c.session.server.evictLargestClient()
+		c.session.server.evictLargestClients()
 	}
 	return held
 }

@@ -39,7 +39,7 @@ type eventLoop struct {
 	buf    []byte      // what one read brings; its length differs from round to round
 	batch  *batch
 	now    time.Time // of the round
-	evicts bool      // a client has been evicted in this round
+	evicts bool      // clients hold too much memory: see account
 	sweep  time.Time // when to look at time-outs; zero while there is none to look at
 
 	stopping bool // the server shuts down
@@ -224,6 +224,9 @@ func (l *eventLoop) serveRound() {
 	}
 	clear(l.ready)
 	l.ready = l.ready[:0]
+	if l.evicts { // those that were accounted for later may have more
+		l.transport.server.evictLargestClients()
+	}
 	l.waitDurable()
 }
 

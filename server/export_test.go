@@ -78,6 +78,16 @@ func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
 	v.replies.pressEvery, v.replies.stalledAfter = pressEvery, stalledAfter
 }
 
+// MostRepliesTaken is how many bytes long replies have taken of their budget at once.
+func (v *Server) MostRepliesTaken() int64 { return v.replies.Most() }
+
+// WaitingForRoom is how many sessions wait for room for a reply.
+func (v *Server) WaitingForRoom() int {
+	v.replies.mu.Lock()
+	defer v.replies.mu.Unlock()
+	return len(v.replies.waiting)
+}
+
 // RepliesTaken is how many bytes long replies have taken of their budget.
 func (v *Server) RepliesTaken() int64 { return v.replies.Taken() }
 

@@ -129,3 +129,29 @@ func fieldOf(t *testing.T, info, name string) int {
 	}
 	return n
 }
+
+// TestQuietClientsAreEvicted: what clients hold comes down to maxmemory-clients when the limit is lowered, also if none of
+// them says anything more; and no more of them are closed than it takes.
+func TestQuietClientsAreEvicted(t *testing.T) {
+	const clients, each, limit = 20, 3 << 20, 10 << 20
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		for range clients {
+			c := dial(t, address)
+			c.send("MULTI\r\n" + requestOf("SET", "key", strings.Repeat("x", each)) + "GET key\r\n")
+			c.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n")
+		}
+		c := dial(t, address)
+		c.send(fmt.Sprintf("CONFIG SET maxmemory-clients %d\r\n", limit))
+		c.expect("+OK\r\n")
+		for start := time.Now(); fieldOf(t, v.Info("clients"), "client_memory") > limit; time.Sleep(time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				t.Fatal("quiet clients hold more than the limit:", v.Info("clients"))
+			}
+		}
+		awaitClients(t, v, fieldOf(t, v.Info("clients"), "connected_clients"))
+		if held := fieldOf(t, v.Info("clients"), "client_memory"); held < limit/3 {
+			t.Errorf("%d bytes are left of the %d that are allowed", held, limit)
+		}
+	})
+}

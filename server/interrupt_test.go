@@ -21,6 +21,12 @@ func longCommands() map[string][]string {
 		}
 		return list
 	}
+	numbered := func(n int, word string) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprint(word, i))
+		}
+		return list
+	}
 	with := func(words []string, more ...string) []string { return append(words, more...) }
 	return map[string][]string{
 		"KEYS":              {"KEYS", pattern},
@@ -38,6 +44,10 @@ func longCommands() map[string][]string {
 		"PFCOUNT":           with([]string{"PFCOUNT"}, many(900_000, "hll")...),
 		"EVAL":              {"EVAL", "while true do redis.call('EXISTS', 'text') end", "1", "text"},
 		"EVAL of no calls":  {"EVAL", "while true do end", "0"},
+		"BITOP":             with([]string{"BITOP", "OR", "to"}, many(400_000, "text")...),
+		"ACL SETUSER":       with([]string{"ACL", "SETUSER", "nobody"}, numbered(300_000, "+get|")...),
+		"ACL SETUSER (...)": {"ACL", "SETUSER", "nobody", "(" + strings.Join(numbered(300_000, "+get|"), " ") + ")"},
+		"CONFIG GET":        with([]string{"CONFIG", "GET"}, numbered(1_000_000, "*b*c*d*e*")...),
 		"DEBUG STRINGMATCH": {"DEBUG", "STRINGMATCH-LEN", "1000000", "*" + strings.Repeat("A", 500_000) + "b"},
 	}
 }
@@ -57,6 +67,7 @@ func fillForLong(t *testing.T, address string) {
 	for i := range 2000 {
 		all.WriteString(requestOf("SADD", "big", fmt.Sprint(i)))
 	}
+	all.WriteString(requestOf("SET", "text", strings.Repeat("abcdefg", 60_000)))
 	all.WriteString(requestOf("ECHO", "filled"))
 	c.send(all.String())
 	for line := ""; line != "filled\r\n"; {

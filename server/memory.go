@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -111,20 +113,38 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 	return most > 0 && total > most
 }
 
-// evictLargestClient closes the client with the largest buffers. Its own goroutine gives them back, so the sum falls a
-// moment later; until then it is found again, and no other is closed instead. All clients are looked at, but only while
-// the limit is exceeded.
-func (v *Server) evictLargestClient() {
-	var largest *Session
+// evictLargestClients closes the clients with the largest buffers, as many as it takes: those that stay may say nothing
+// for hours, and nobody would look at the sum again. A client that is closed gives its buffers back by itself, a moment
+// later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded.
+func (v *Server) evictLargestClients() {
+	most := v.tunables.clientMemory.Load()
+	if most <= 0 {
+		return
+	}
+	type holder struct {
+		client *client
+		id     int64
+		bytes  int64
+	}
+	excess := v.counters.ClientBytes.Load() - most
+	var holders []holder
 	for _, s := range v.sessions() {
-		if s.client.noEvict.Load() {
-			continue
-		}
-		if largest == nil || s.client.bufferBytes.Load() > largest.client.bufferBytes.Load() {
-			largest = s
+		h := holder{&s.client, s.id, s.client.bufferBytes.Load()}
+		switch {
+		case s.client.killed.Load():
+			excess -= h.bytes
+		case !s.client.noEvict.Load():
+			holders = append(holders, h)
 		}
 	}
-	if largest != nil && largest.client.killOnce(&v.counters.Evicted) {
-		v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", largest.id, "bytes", largest.client.bufferBytes.Load())
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, h := range holders {
+		if excess <= 0 {
+			return
+		}
+		excess -= h.bytes
+		if h.client.killOnce(&v.counters.Evicted) {
+			v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", h.id, "bytes", h.bytes)
+		}
 	}
 }

@@ -56,7 +56,8 @@ type Options struct {
 	// WriteTimeout closes a connection that takes none of its replies for so long. Default: 30 s.
 	WriteTimeout time.Duration
 	// ShutdownGrace is how long Serve waits for commands and for replies on their way when its context ends. Then
-	// connections are closed, and commands that take long are given up. Default: 10 s.
+	// connections are closed, and commands that take long are given up; what goes on even so is not waited for longer
+	// than two seconds. Default: 10 s.
 	ShutdownGrace time.Duration
 	// Logger takes what an operator should know: connections refused or broken off, panics.
 	// Default: nothing is logged.

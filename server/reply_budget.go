@@ -72,7 +72,7 @@ func (v *Server) mostReply() int {
 }
 
 // limitReply limits how long the output may become by the reply to a command. One that must not be executed twice takes
-// its memory whatever the budget says: its reply is short.
+// its memory whatever the budget says: its reply is short, or it has asked for room before it began (askBefore).
 func limitReply(out *resp.Writer, cmd *command.Command, limit int) {
 	out.SetLimit(limit)
 	out.Overdraw(!mayRepeat(cmd))
@@ -81,7 +81,7 @@ func limitReply(out *resp.Writer, cmd *command.Command, limit int) {
 // mayRepeat says whether a command may be executed again after it has been given up: it only reads, or all that it does
 // is rolled back.
 func mayRepeat(cmd *command.Command) bool {
-	return cmd.Flags&command.ReadOnly != 0 || len(cmd.Keys) > 0 || cmd.Name == "exec"
+	return cmd.Flags&command.Describes != 0 || onlyReads(cmd) || len(cmd.Keys) > 0 || cmd.Name == "exec"
 }
 
 // isRepeatable says whether EXEC may be given up and executed again.
@@ -107,6 +107,21 @@ func (s *Session) errShort() error {
 func (s *Session) ask(n int) error {
 	if !s.asking.Out.Ask(n) {
 		return s.errExceeded(s.asking)
+	}
+	return nil
+}
+
+// askBefore asks for the room of a reply of about n bytes before a command does what cannot be repeated.
+func (s *Session) askBefore(c *command.Call, n int) error {
+	if n > s.maxReply(c.Command) {
+		return errReplyTooLarge
+	}
+	c.Out.Overdraw(false)
+	ok := c.Out.Ask(n)
+	c.Out.GiveAsked()
+	c.Out.Overdraw(true)
+	if !ok {
+		return s.errExceeded(c)
 	}
 	return nil
 }

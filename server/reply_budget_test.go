@@ -2,11 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,4 +201,47 @@ func TestLongReplyIsWhole(t *testing.T) {
 			t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
 		}
 	})
+}
+
+// TestRepliesAboutTheServerHaveRoom: replies of commands that name no keys take their memory from the same budget as
+// those of others: clients that ask for long ones and read nothing take no more than it.
+func TestRepliesAboutTheServerHaveRoom(t *testing.T) {
+	const clients = 5
+	many := func(words []string, n int, last string) string {
+		words = slices.Clone(words)
+		for range n {
+			words = append(words, last)
+		}
+		return requestOf(words...)
+	}
+	for name, request := range map[string]string{
+		"COMMAND INFO":             many([]string{"COMMAND", "INFO"}, 60_000, "get"),
+		"COMMAND DOCS":             many([]string{"COMMAND", "DOCS"}, 3000, "config"),
+		"COMMAND GETKEYSANDFLAGS":  many([]string{"COMMAND", "GETKEYSANDFLAGS", "MGET"}, 300_000, "k"),
+		"ECHO":                     requestOf("ECHO", strings.Repeat("x", 20<<20)),
+		"SUBSCRIBE":                many([]string{"SUBSCRIBE"}, 400_000, "c"),
+		"PUBSUB NUMSUB":            many([]string{"PUBSUB", "NUMSUB"}, 900_000, "c"),
+		"LATENCY HISTOGRAM":        many([]string{"LATENCY", "HISTOGRAM"}, 100_000, "ping"),
+		"COMMAND INFO within EXEC": "MULTI\r\n" + many([]string{"COMMAND", "INFO"}, 60_000, "get") + "EXEC\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, address := serve(t, &server.Options{ClientMemory: 64 << 20})
+			c := dial(t, address)
+			c.send("PING\r\n")
+			c.expect("+PONG\r\n")
+			for range clients {
+				c := dial(t, address)
+				go func() { _, _ = io.WriteString(c.Conn, request) }() // the server may disconnect it
+				for answered := false; !answered && v.WaitingForRoom() == 0; {
+					_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+					_, err := c.in.Peek(len("+OK\r\n+QUEUED\r\n") + 1) // after what MULTI replies
+					answered = err == nil || !errors.Is(err, os.ErrDeadlineExceeded)
+				}
+			}
+			most := v.MostRepliesTaken()
+			if limit := int64(32 << 20); most > limit+limit/4 {
+				t.Errorf("the replies take %d bytes of the %d that there are", most, limit)
+			}
+		})
+	}
 }

@@ -59,6 +59,7 @@ type Session struct {
 
 	watchedBytes int       // memory of the keys in watch
 	blocked      *blocked  // the command that waits; nil without one
+	neverWaits   bool      // see NeverWait
 	room         *roomWait // its place among those that wait for memory for a reply; nil without one
 
 	asking        *command.Call // the command that runs in a transaction

@@ -5,9 +5,11 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
 )
 
@@ -67,6 +69,53 @@ func TestShutdownEndsWithTheLastReply(t *testing.T) {
 					t.Fatal("the server goes on after its last reply has left")
 				}
 			})
+		}
+	})
+}
+
+// TestShutdownWithoutWhatGoesOn: a command that asks nobody whether to go on keeps the server from ending no longer than
+// its grace period and what follows it, and the store is closed when the command has ended: what it does then is refused,
+// or is part of the store.
+func TestShutdownWithoutWhatGoesOn(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		store := openStore(t)
+		inside, goOn := make(chan struct{}), make(chan struct{})
+		release := sync.OnceFunc(func() { close(goOn) })
+		defer store.OnChanges(func([]db.Change, db.Ticket) {
+			close(inside)
+			<-goOn // with the key locked
+		})()
+		defer release()
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		v := newServer(t, store, &server.Options{Transport: transport, ShutdownGrace: 100 * time.Millisecond, Debug: true})
+		go func() { done <- v.Serve(ctx, ln) }()
+		c := dial(t, ln.Addr().String())
+		c.send(requestOf("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "key", "value"))
+		<-inside
+		stop()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("the server waits for a command that cannot be interrupted")
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- store.Close() }()
+		select {
+		case err := <-closed:
+			t.Fatal("the store is closed within a transaction:", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		release()
+		if err := <-closed; err != nil {
+			t.Error(err)
 		}
 	})
 }

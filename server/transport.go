@@ -29,8 +29,8 @@ const (
 // Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
 // accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
 // commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
-// connections and waits for all its goroutines. It returns nil when ctx ended it. The store stays
-// open.
+// connections and waits for all its goroutines, but not for a command that goes on two seconds after it was told to end.
+// It returns nil when ctx ended it. The store stays open.
 func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
 	v, err := New(store, o)
 	if err != nil {
@@ -76,7 +76,7 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	return err
 }
 
-// transport is the connections of one listener. It outlives none of them: shutdown waits for all.
+// transport is the connections of one listener. It outlives none of them, but for what shutdown does not wait for.
 type transport struct {
 	server      *Server
 	context     context.Context // ends when the transport does: for commands that take long
@@ -439,7 +439,7 @@ func (c *conn) resizeBuffer(n int) {
 // is too much.
 func (c *conn) accountMemory() {
 	if v := c.transport.server; v.accountMemory(c.session, c.session.Held()+len(c.buf)) {
-		v.evictLargestClient()
+		v.evictLargestClients()
 	}
 }
 
@@ -455,30 +455,4 @@ func (c *conn) end() {
 	c.transport.mu.Lock()
 	defer c.transport.mu.Unlock()
 	delete(c.transport.conns, c)
-}
-
-// shutdown ends the connections: those that wait for a command at once, those in one when its reply
-// has left, and what is left after the grace period by force. It returns when all are gone.
-func (t *transport) shutdown() {
-	t.mu.Lock()
-	t.stopping.Store(true)
-	for c := range t.conns {
-		_ = c.SetReadDeadline(past) // wakes its read; a closed connection needs no waking
-	}
-	t.mu.Unlock()
-	if t.loop != nil {
-		t.loop.shutdown(false)
-	}
-	force := time.AfterFunc(t.server.options.ShutdownGrace, func() {
-		if t.loop != nil {
-			t.loop.shutdown(true)
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for c := range t.conns {
-			c.session.client.abort() // to close one of TLS would wait to say goodbye
-		}
-	})
-	defer force.Stop()
-	t.connections.Wait()
 }

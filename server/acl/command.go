@@ -31,20 +31,20 @@ func Command(admin func(*command.Call) Admin) *command.Command {
 	return &command.Command{
 		Name: "acl", Arity: -2, Group: command.GroupServer,
 		Subcommands: []*command.Command{
-			{Name: "acl|cat", Arity: -2, Flags: command.OfSession, Run: on(catCommand)},
+			{Name: "acl|cat", Arity: -2, Flags: command.Describes | command.OfSession, Run: on(catCommand)},
 			{Name: "acl|deluser", Arity: -3, Flags: command.OfOperator, Run: on(delUserCommand)},
-			{Name: "acl|dryrun", Arity: -4, Flags: command.OfOperator, Run: on(dryRunCommand)},
+			{Name: "acl|dryrun", Arity: -4, Flags: command.Describes | command.OfOperator, Run: on(dryRunCommand)},
 			{Name: "acl|genpass", Arity: -2, Flags: command.OfSession, Run: genPassCommand},
-			{Name: "acl|getuser", Arity: 3, Flags: command.OfOperator, Run: on(getUserCommand)},
-			{Name: "acl|list", Arity: 2, Flags: command.OfOperator,
+			{Name: "acl|getuser", Arity: 3, Flags: command.Describes | command.OfOperator, Run: on(getUserCommand)},
+			{Name: "acl|list", Arity: 2, Flags: command.Describes | command.OfOperator,
 				Run: on(func(a *Admin, c *command.Call) error { return c.Names(a.Users.Lines()) })},
 			{Name: "acl|load", Arity: 2, Flags: command.OfOperator, Run: on(loadCommand)},
-			{Name: "acl|log", Arity: -2, Flags: command.OfOperator, Run: on(logCommand)},
+			{Name: "acl|log", Arity: -2, Flags: command.Describes | command.OfOperator, Run: on(logCommand)},
 			{Name: "acl|save", Arity: 2, Flags: command.OfOperator, Run: on(saveCommand)},
 			{Name: "acl|setuser", Arity: -3, Flags: command.OfOperator, Run: on(setUserCommand)},
-			{Name: "acl|users", Arity: 2, Flags: command.OfOperator,
+			{Name: "acl|users", Arity: 2, Flags: command.Describes | command.OfOperator,
 				Run: on(func(a *Admin, c *command.Call) error { return c.Names(a.Users.Names()) })},
-			{Name: "acl|whoami", Arity: 2, Flags: command.OfSession,
+			{Name: "acl|whoami", Arity: 2, Flags: command.Describes | command.OfSession,
 				Run: on(func(a *Admin, c *command.Call) error { c.Out.BulkString(a.User.Name()); return nil })},
 			command.HelpRow("acl"),
 		},
@@ -72,7 +72,7 @@ func catCommand(a *Admin, c *command.Call) error {
 
 // setUserCommand is ACL SETUSER. Either all rules are applied or none.
 func setUserCommand(a *Admin, c *command.Call) error {
-	change, err := a.Users.Set(c.Key(2), c.Args.Strings(3))
+	change, err := a.Users.SetUntil(c.Key(2), c.Args.Strings(3), c.Host.Interrupted)
 	if err != nil {
 		return command.Errorf("ERR %v", err)
 	}

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,22 @@ type builder struct {
 	passwords *passwords
 	known     []*secret // passwords of the user before the file was read again
 	rules     Rules
+
+	interrupted func() error // asked before each rule, which may take as long as its place in the list; nil: it is not asked
+}
+
+// errInterrupted ends a list of rules that nobody waits for any more.
+var errInterrupted = errors.New("interrupted")
+
+// goesOn returns the error with which the list is to end.
+func (b *builder) goesOn() error {
+	if b.interrupted == nil {
+		return nil
+	}
+	if err := b.interrupted(); err != nil {
+		return fmt.Errorf("%w: %w", errInterrupted, err)
+	}
+	return nil
 }
 
 // newBuilder starts with a copy of rules; nil stands for those of a new user, which may do nothing.
@@ -95,7 +112,12 @@ func (b *builder) applyAll(rules []string) error {
 		return err
 	}
 	for _, rule := range merged {
-		if err := b.apply(rule); err != nil {
+		if err := b.goesOn(); err != nil {
+			return err
+		}
+		if err := b.apply(rule); errors.Is(err, errInterrupted) {
+			return err
+		} else if err != nil {
 			return &RuleError{Rule: shownRule(rule), Err: err}
 		}
 	}
@@ -183,6 +205,9 @@ func (b *builder) addSelector(rules string) error {
 	for _, rule := range strings.Split(rules, " ") {
 		if rule == "" {
 			continue
+		}
+		if err := b.goesOn(); err != nil {
+			return err
 		}
 		if strings.HasSuffix(rule, ")") {
 			return errRuleSyntax // such as a pattern, which a file could not hold: it would end the selector

@@ -107,6 +107,11 @@ type Change struct {
 // Set applies rules to a user, which it makes if need be. If one of them is wrong nothing is changed. It may take long:
 // passwords are hashed.
 func (u *Users) Set(name string, rules []string) (Change, error) {
+	return u.SetUntil(name, rules, nil)
+}
+
+// SetUntil is Set that asks now and then whether to go on.
+func (u *Users) SetUntil(name string, rules []string, interrupted func() error) (Change, error) {
 	if hasBlank(name) || name == "" {
 		return Change{}, ErrUserName
 	}
@@ -117,6 +122,7 @@ func (u *Users) Set(name string, rules []string) (Change, error) {
 		change.Before = user.Rules()
 	}
 	b := newBuilder(u.table, u.passwords, change.Before)
+	b.interrupted = interrupted
 	if err := b.applyAll(rules); err != nil {
 		return Change{}, err
 	}

@@ -87,6 +87,18 @@ func (c *Call) Key(i int) string {
 	return string(c.Args[i])
 }
 
+// GoesOn is asked by a loop over arguments, or over what many clients have made, in its round i. An error ends the
+// command: nobody waits for it any more.
+func (c *Call) GoesOn(i int) error {
+	if i%askEvery != askEvery-1 || c.Host.Interrupted == nil {
+		return nil
+	}
+	return c.Host.Interrupted()
+}
+
+// askEvery is how many rounds of a loop it takes to ask again.
+const askEvery = 256
+
 // Matches is structures.Match in a command that has no transaction. It is false when the command is to end.
 func (c *Call) Matches(pattern string, name []byte) bool {
 	return structures.MatchUntil(pattern, name, func(int) bool { return c.Host.Interrupted != nil && c.Host.Interrupted() != nil })

@@ -86,6 +86,9 @@ const (
 	own
 	// savesCount commands read one key, and keep what they have counted with it: see Command.SavesCount.
 	savesCount
+	// Describes commands reply about the server and change nothing, or what they do may be done again: a reply that finds
+	// no room is given up, and the command executed anew. What a command that only reads keys does is known by ReadOnly.
+	Describes
 )
 
 // flagNames are the names by bit.

@@ -14,7 +14,7 @@ import (
 var maintenanceCommands = InGroup(GroupServer, []*Command{
 	{Name: "merge", Arity: -1, Flags: Admin | NoScript | NoMulti | own, Run: mergeCommand},
 	{Name: "check", Arity: 1, Flags: Admin | NoScript | NoMulti | own, Run: checkCommand},
-	{Name: "stats", Arity: 1, Flags: Admin | NoScript | own, Run: statsCommand},
+	{Name: "stats", Arity: 1, Flags: Describes | Admin | NoScript | own, Run: statsCommand},
 })
 
 // mergeCommand runs a merge to its end: the connection waits for the result, other clients do not.

@@ -19,9 +19,9 @@ var memoryCommands = []*Command{{
 	Name: "memory", Arity: -2, Group: GroupServer, Run: func(c *Call) error { return ArityError("memory") },
 	Subcommands: []*Command{
 		{Name: "memory|usage", Arity: -3, Flags: ReadOnly, Keys: objectKey, Run: memoryUsage},
-		{Name: "memory|stats", Arity: 2, Run: memoryStats},
-		{Name: "memory|doctor", Arity: 2, Run: memoryDoctor},
-		{Name: "memory|malloc-stats", Arity: 2, Run: memoryMallocStats},
+		{Name: "memory|stats", Arity: 2, Flags: Describes, Run: memoryStats},
+		{Name: "memory|doctor", Arity: 2, Flags: Describes, Run: memoryDoctor},
+		{Name: "memory|malloc-stats", Arity: 2, Flags: Describes, Run: memoryMallocStats},
 		{Name: "memory|purge", Arity: 2, Run: memoryPurge},
 		HelpRow("memory"),
 	},

@@ -15,7 +15,7 @@ var replicationCommands = []*Command{
 const replicaFlags = Admin | NoScript | Stale | NoAsyncLoading
 
 var roleCommand = &Command{
-	Name: "role", Arity: 1, Flags: OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer,
+	Name: "role", Arity: 1, Flags: Describes | OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer,
 	Run: func(c *Call) error { return c.Reply([]any{"master", 0, []any{}}) },
 }
 

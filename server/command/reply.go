@@ -117,7 +117,10 @@ func (c *Call) first(list []string, err error) error {
 // Names replies with an array of strings.
 func (c *Call) Names(list []string) error {
 	c.Out.Array(len(list))
-	for _, name := range list {
+	for i, name := range list {
+		if err := c.GoesOn(i); err != nil || c.Out.Exceeded() {
+			return err
+		}
 		c.Out.BulkString(name)
 	}
 	return nil

@@ -6,7 +6,7 @@ import "time"
 
 var serverCommands = []*Command{
 	moduleCommand,
-	{Name: "time", Arity: 1, Flags: AnyState | Fast, Group: GroupServer, Run: timeCommand},
+	{Name: "time", Arity: 1, Flags: Describes | AnyState | Fast, Group: GroupServer, Run: timeCommand},
 }
 
 // timeCommand is TIME.
@@ -27,7 +27,7 @@ func refuseModules(*Call) error { return errNoModules }
 var moduleCommand = &Command{
 	Name: "module", Arity: -2, Group: GroupServer,
 	Subcommands: []*Command{
-		{Name: "module|list", Arity: 2, Flags: Admin | NoScript, Run: func(c *Call) error { c.Out.Array(0); return nil }},
+		{Name: "module|list", Arity: 2, Flags: Describes | Admin | NoScript, Run: func(c *Call) error { c.Out.Array(0); return nil }},
 		{Name: "module|load", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},
 		{Name: "module|loadex", Arity: -3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},
 		{Name: "module|unload", Arity: 3, Flags: Admin | NoScript | NoAsyncLoading, Run: refuseModules},

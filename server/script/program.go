@@ -138,10 +138,8 @@ func compile(source, chunk string, words map[string]struct{}) (proto *lua.Functi
 	if err != nil {
 		return nil, syntaxError(err, chunk, strings.Count(source, "\n")+1)
 	}
-	r := rewriter{chunk: chunk, words: words}
-	r.block(tree)
-	if r.err != nil {
-		return nil, r.err
+	if err := rewriteChunk(tree, chunk, words); err != nil {
+		return nil, err
 	}
 	proto, err = lua.Compile(tree, chunk)
 	if err != nil {
@@ -182,12 +180,14 @@ type rewriter struct {
 	chunk string
 	words map[string]struct{}
 	depth int
+	work  work
 	err   error
 }
 
 // enter counts a level, and reports whether there may be one more.
 func (r *rewriter) enter(at ast.PositionHolder) bool {
 	r.depth++
+	r.take(at, r.depth)
 	if r.depth > maxDepth && r.err == nil {
 		r.err = fmt.Errorf("%s:%d: chunk has too many syntax levels", r.chunk, at.Line())
 	}

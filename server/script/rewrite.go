@@ -2,6 +2,7 @@ package script
 
 import (
 	"crypto/rand"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,10 @@ func init() {
 	bound[lengthName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: lengthOperator}
 }
 
-// bindConstants replaces the names of operators by their functions.
+// bindConstants replaces the names of operators by their functions. It also returns the memory that the compiler has
+// taken for instructions that have not come: some 12 kB of each function, which would stay as long as the script.
 func bindConstants(proto *lua.FunctionProto) {
+	proto.Code, proto.DbgSourcePositions = slices.Clone(proto.Code), slices.Clone(proto.DbgSourcePositions)
 	for i, c := range proto.Constants {
 		if name, ok := c.(lua.LString); ok {
 			if fn := bound[string(name)]; fn != nil {
@@ -46,12 +49,6 @@ func bindConstants(proto *lua.FunctionProto) {
 	}
 	for _, inner := range proto.FunctionPrototypes {
 		bindConstants(inner)
-	}
-}
-
-func (r *rewriter) block(list []ast.Stmt) {
-	for _, stmt := range list {
-		r.stmt(stmt)
 	}
 }
 
@@ -69,6 +66,7 @@ func (r *rewriter) stmt(stmt ast.Stmt) {
 		r.list(s.Rhs)
 	case *ast.LocalAssignStmt:
 		r.list(s.Exprs)
+		r.work.visible += len(s.Names)
 	case *ast.FuncCallStmt:
 		s.Expr = r.expr(s.Expr)
 	case *ast.DoBlockStmt:
@@ -85,16 +83,28 @@ func (r *rewriter) stmt(stmt ast.Stmt) {
 		r.block(s.Else)
 	case *ast.NumberForStmt:
 		s.Init, s.Limit, s.Step = r.expr(s.Init), r.expr(s.Limit), r.expr(s.Step)
-		r.block(s.Stmts)
+		r.loop(s.Stmts, 1)
 	case *ast.GenericForStmt:
 		r.list(s.Exprs)
-		r.block(s.Stmts)
+		r.loop(s.Stmts, len(s.Names))
 	case *ast.FuncDefStmt:
 		s.Name.Func, s.Name.Receiver = r.expr(s.Name.Func), r.expr(s.Name.Receiver)
-		r.block(s.Func.Stmts)
+		r.constant(s, s.Name.Method)
+		r.function(s.Func)
 	case *ast.ReturnStmt:
 		r.list(s.Exprs)
+	case *ast.LabelStmt:
+		r.take(s, gotoWork*(r.work.gotos-r.work.begun))
+	case *ast.GotoStmt:
+		r.work.gotos++
 	}
+}
+
+// loop rewrites the body of a loop, which has so many variables of its own, and three that have no name.
+func (r *rewriter) loop(body []ast.Stmt, variables int) {
+	r.work.visible += variables + 3
+	r.block(body)
+	r.work.visible -= variables + 3
 }
 
 func (r *rewriter) list(exprs []ast.Expr) {
@@ -112,8 +122,14 @@ func (r *rewriter) expr(expr ast.Expr) ast.Expr {
 	case *ast.NumberExpr:
 		if f, ok := parseNumber(e.Value); ok {
 			e.Value = strconv.FormatFloat(f, 'e', -1, 64) // the compiler would read 010 as 8
+			r.fold(e, f)
+		} else {
+			r.fold(e, math.NaN()) // as for the compiler
 		}
+	case *ast.IdentExpr:
+		r.variable(e)
 	case *ast.StringExpr:
+		r.constant(e, e.Value)
 		if r.words != nil && len(e.Value) <= maxWord {
 			r.words[strings.ToLower(e.Value)] = struct{}{}
 		}
@@ -125,6 +141,7 @@ func (r *rewriter) expr(expr ast.Expr) ast.Expr {
 		}
 	case *ast.FuncCallExpr:
 		e.Func, e.Receiver = r.expr(e.Func), r.expr(e.Receiver)
+		r.constant(e, e.Method)
 		r.list(e.Args)
 	case *ast.LogicalOpExpr:
 		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
@@ -135,12 +152,16 @@ func (r *rewriter) expr(expr ast.Expr) ast.Expr {
 		if e.Operator == "%" {
 			return operatorCall(moduloName, e, []ast.Expr{e.Lhs, e.Rhs})
 		}
+		r.foldArithmetic(e)
 	case *ast.UnaryMinusOpExpr:
 		e.Expr = r.expr(e.Expr)
+		if value, ok := r.work.folded[e.Expr]; ok {
+			r.fold(e, -value)
+		}
 	case *ast.UnaryNotOpExpr:
 		e.Expr = r.expr(e.Expr)
 	case *ast.FunctionExpr:
-		r.block(e.Stmts)
+		r.function(e)
 	case *ast.UnaryLenOpExpr:
 		return operatorCall(lengthName, e, []ast.Expr{r.expr(e.Expr)})
 	case *ast.StringConcatOpExpr:

@@ -4,6 +4,8 @@ package execute
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,9 +18,15 @@ import (
 var Limits = resp.Limits{Args: 1 << 26, Bulk: 512 << 20, Command: 1 << 30, Inline: 64 << 10}
 
 // Run runs one command and returns its error reply, if there is one. An EXEC that contains an error
-// reply counts as one that failed.
-func Run(session *server.Session, args [][]byte) error {
-	rest := session.Do(args)
+// reply counts as one that failed. A command that takes long ends with ctx, whose error is returned then. No command
+// waits, such as BLPOP: nobody fills the keys that it would wait for. CLIENT REPLY, which a client may have sent that
+// reads nothing, is left out: it would hide the errors of all that follows.
+func Run(ctx context.Context, session *server.Session, args [][]byte) error {
+	if cmd, err := server.Resolve(args); err == nil && cmd.Name == "client|reply" {
+		return nil
+	}
+	session.NeverWait()
+	rest := session.DoContext(ctx, args)
 	for len(rest) > 0 {
 		var r resp.Reply
 		var err error
@@ -26,7 +34,7 @@ func Run(session *server.Session, args [][]byte) error {
 			return err
 		}
 		if err := errors.Join(r.Err(), NestedError(args, r)); err != nil {
-			return err
+			return cmp.Or(ctx.Err(), err) // that the context has ended is why, most likely
 		}
 	}
 	if session.Closed() {
@@ -36,8 +44,8 @@ func Run(session *server.Session, args [][]byte) error {
 }
 
 // Library replaces a library of functions, as a client would: one that a server could not load is refused.
-func Library(session *server.Session, text string) error {
-	return Run(session, [][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), []byte(text)})
+func Library(ctx context.Context, session *server.Session, text string) error {
+	return Run(ctx, session, [][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), []byte(text)})
 }
 
 // NestedError finds the first error among the results of a transaction: EXEC

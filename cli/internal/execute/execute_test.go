@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		for word := range strings.FieldsSeq(step.command) {
 			args = append(args, []byte(word))
 		}
-		if err := execute.Run(session, args); (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) {
+		if err := execute.Run(t.Context(), session, args); (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) {
 			t.Errorf("%s: %v, want %q", step.command, err, step.want)
 		}
 	}

@@ -49,7 +49,10 @@ func (s *Source) commands(ctx context.Context, store *db.Store, rest io.Reader, 
 			if !session.InTransaction() {
 				began = at
 			}
-			if err := execute.Run(session, args); err != nil {
+			if err := execute.Run(ctx, session, args); err != nil {
+				if ctx.Err() != nil {
+					return s.interrupted(ctx, o, r, at)
+				}
 				err = fmt.Errorf("%s: byte %d: %s: %w", s.Name, at, execute.Shown(args), err)
 				if !o.KeepGoing {
 					return r, fmt.Errorf("%w; %s run before it; --keep-going skips such commands", err, humanize.Plural(r.Commands, "command"))
@@ -62,8 +65,7 @@ func (s *Source) commands(ctx context.Context, store *db.Store, rest io.Reader, 
 		o.progress(base+r.Bytes, r.Commands)
 		switch {
 		case ctx.Err() != nil:
-			o.warn(fmt.Errorf("interrupted at byte %d of %s; %s run before it", base+r.Bytes-int64(parser.Buffered()), s.Name, humanize.Plural(r.Commands, "command")))
-			return r, ctx.Err()
+			return s.interrupted(ctx, o, r, base+r.Bytes-int64(parser.Buffered()))
 		case errors.Is(readErr, io.EOF):
 			if session.InTransaction() {
 				s.cut(o, &r, "between MULTI and EXEC", began)
@@ -75,6 +77,13 @@ func (s *Source) commands(ctx context.Context, store *db.Store, rest io.Reader, 
 			return r, s.named(readErr)
 		}
 	}
+}
+
+// interrupted says where an interrupt has ended the import: the command that begins, or ends, at that byte has no effect,
+// or all of it.
+func (s *Source) interrupted(ctx context.Context, o Options, r Result, at int64) (Result, error) {
+	o.warn(fmt.Errorf("interrupted at byte %d of %s; %s run before it", at, s.Name, humanize.Plural(r.Commands, "command")))
+	return r, ctx.Err()
 }
 
 // cut says that the end is missing, which is what a crash leaves of an AOF. A Redis starts with such a file too.

@@ -42,7 +42,8 @@ func (s *Source) lines(ctx context.Context, store *db.Store, o Options) (Result,
 		return im.skipped, err
 	}
 	defer session.Close()
-	im.session, im.keys = session, jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: im.library})
+	im.session = session
+	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: func(name, text string) error { return im.library(ctx, name, text) }})
 	err = im.run(ctx)
 	return im.result(), err
 }
@@ -59,7 +60,7 @@ func (im *lineImporter) result() Result {
 // first, so that the message names a line that is true.
 func (im *lineImporter) run(ctx context.Context) error {
 	if im.o.Namespace != 0 {
-		if err := im.do([][]byte{[]byte("SELECT"), fmt.Append(nil, im.o.Namespace)}); err != nil {
+		if err := im.do(ctx, [][]byte{[]byte("SELECT"), fmt.Append(nil, im.o.Namespace)}); err != nil {
 			return &OptionError{"db", err}
 		}
 	}
@@ -67,11 +68,7 @@ func (im *lineImporter) run(ctx context.Context) error {
 		imported := im.lines.Number()
 		line, err := im.lines.Next()
 		if ctx.Err() != nil { // the line that was read is not imported any more
-			if err := im.flush(); err != nil {
-				return err
-			}
-			im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, imported))
-			return ctx.Err()
+			return im.interrupted(ctx, imported)
 		}
 		if err != nil {
 			flushErr := im.flush()
@@ -83,11 +80,23 @@ func (im *lineImporter) run(ctx context.Context) error {
 		if lines.Skip(line) {
 			continue
 		}
-		if err := im.add(bytes.TrimLeft(line, " \t")); err != nil {
+		if err := im.add(ctx, bytes.TrimLeft(line, " \t")); err != nil {
+			if ctx.Err() != nil { // a command that was given up
+				return im.interrupted(ctx, imported)
+			}
 			return err
 		}
 		im.o.progress(im.lines.Bytes(), im.keys.Result().Keys)
 	}
+}
+
+// interrupted stores what has been read, up to a line, and says so.
+func (im *lineImporter) interrupted(ctx context.Context, imported int) error {
+	if err := im.flush(); err != nil {
+		return err
+	}
+	im.o.warn(fmt.Errorf("interrupted after %s:%d; the lines up to there are stored", im.name, imported))
+	return ctx.Err()
 }
 
 // unfinished complains about a MULTI without EXEC at the end.
@@ -100,12 +109,12 @@ func (im *lineImporter) unfinished() error {
 
 // add takes one line: a key joins the importer's batch; a command runs at once,
 // after the batch, since it may read what the lines before it stored.
-func (im *lineImporter) add(line []byte) error {
+func (im *lineImporter) add(ctx context.Context, line []byte) error {
 	if line[0] != '{' {
 		if err := im.flush(); err != nil {
 			return err
 		}
-		return im.runCommand(line)
+		return im.runCommand(ctx, line)
 	}
 	if im.session.InTransaction() {
 		return im.refuse(im.lines.Number(), errors.New("a line of JSON between MULTI and EXEC"))
@@ -116,14 +125,17 @@ func (im *lineImporter) add(line []byte) error {
 
 // runCommand runs a line of the other form. MULTI notes its line, for the error if the file ends
 // without EXEC.
-func (im *lineImporter) runCommand(line []byte) error {
+func (im *lineImporter) runCommand(ctx context.Context, line []byte) error {
 	args, err := terminal.SplitLine(line)
 	if err == nil && len(args) > 0 {
 		before := im.session.InTransaction()
-		err = im.do(args)
+		err = im.do(ctx, args)
 		if !before && im.session.InTransaction() {
 			im.multiLine = im.lines.Number()
 		}
+	}
+	if ctx.Err() != nil && err != nil {
+		return err
 	}
 	if err != nil {
 		return im.refuse(im.lines.Number(), err)
@@ -134,15 +146,17 @@ func (im *lineImporter) runCommand(line []byte) error {
 
 // library loads a library as a client would: one that a server could not load is refused. The name in the line and the
 // one in the source must agree, or the library would be found under another name than the file says.
-func (im *lineImporter) library(name, text string) error {
+func (im *lineImporter) library(ctx context.Context, name, text string) error {
 	if stated := rdb.LibraryName(text); stated != name {
 		return fmt.Errorf("the library %.40q has a first line that states the name %.40q", name, stated)
 	}
-	return execute.Library(im.session, text)
+	return execute.Library(ctx, im.session, text)
 }
 
 // do runs one command and returns its error reply, if there is one.
-func (im *lineImporter) do(args [][]byte) error { return execute.Run(im.session, args) }
+func (im *lineImporter) do(ctx context.Context, args [][]byte) error {
+	return execute.Run(ctx, im.session, args)
+}
 
 // flush stores the keys that wait for their batch.
 func (im *lineImporter) flush() error { return im.worded(im.keys.Flush()) }

@@ -24,7 +24,7 @@ func (s *Source) rdb(ctx context.Context, store *db.Store, o Options) (Result, e
 	}
 	defer session.Close()
 	options := redisfile.ImportOptions{
-		Library:  func(text string) error { return execute.Library(session, text) },
+		Library:  func(text string) error { return execute.Library(ctx, session, text) },
 		Warn:     func(text string) { o.warn(fmt.Errorf("%s: %s", s.Name, text)) },
 		Progress: o.progress,
 	}

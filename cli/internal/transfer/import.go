@@ -109,8 +109,10 @@ func (im *importer) libraries(ctx context.Context) error {
 	}
 	defer session.Close()
 	for _, name := range slices.Sorted(maps.Keys(theirs)) {
-		if err := execute.Library(session, theirs[name]); err == nil {
+		if err := execute.Library(ctx, session, theirs[name]); err == nil {
 			im.Libraries++
+		} else if ctx.Err() != nil {
+			return ctx.Err()
 		} else if err := im.skip(fmt.Errorf("library %s: %w", humanize.Name(name, 60), err)); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 // handlers are the handlers of COMMAND, for the table that they return.
 type handlers func() *command.Table
 
-const flags = command.Loading | command.Stale | command.ConnectionCategory
+const flags = command.Describes | command.Loading | command.Stale | command.ConnectionCategory
 
 // Command is COMMAND with its subcommands, for the table that table returns once the table is complete.
 func Command(table func() *command.Table) *command.Command {
@@ -39,7 +39,10 @@ func (h handlers) info(c *command.Call) error {
 		return h.all(c)
 	}
 	c.Out.Array(len(c.Args) - 2)
-	for _, name := range c.Args[2:] {
+	for i, name := range c.Args[2:] {
+		if err := c.GoesOn(i); err != nil || c.Out.Exceeded() {
+			return err
+		}
 		if cmd := h().Lookup(string(name)); cmd != nil {
 			c.Reply(describe(cmd))
 		} else {
@@ -93,7 +96,8 @@ func keySpecification(k command.Keys) []command.Fact {
 	return []command.Fact{{Name: "flags", Value: command.SimpleSet(strings.Fields(k.Use))}, {Name: "begin_search", Value: begin}, {Name: "find_keys", Value: find}}
 }
 
-// docs is COMMAND DOCS. What is no command is left out.
+// docs is COMMAND DOCS. What is no command is left out. The description of one command is made, and written, after the
+// other: it takes a thousand times the memory of a name.
 func (h handlers) docs(c *command.Call) error {
 	var list []*command.Command
 	if len(c.Args) == 2 {
@@ -104,26 +108,39 @@ func (h handlers) docs(c *command.Call) error {
 			list = append(list, cmd)
 		}
 	}
-	return c.Reply(documented(list))
+	c.Out.Map(len(list))
+	for i, cmd := range list {
+		if err := c.GoesOn(i); err != nil || c.Out.Exceeded() {
+			return err
+		}
+		c.Out.BulkString(cmd.Name)
+		c.Reply(documentation(cmd))
+	}
+	return nil
 }
 
-// documented are commands as a map of their names. A fact that a command does not have is left out.
+// documented are subcommands as a map of their names. A fact that a command does not have is left out.
 func documented(list []*command.Command) []command.Fact {
 	all := []command.Fact{}
 	for _, cmd := range list {
-		facts := []command.Fact{
-			{Name: "summary", Value: cmd.Summary}, {Name: "since", Value: cmd.Since}, {Name: "group", Value: string(cmd.Group)},
-			{Name: "complexity", Value: cmd.Complexity},
-		}
-		if arguments := cmd.Arguments(); len(arguments) > 0 {
-			facts = append(facts, command.Fact{Name: "arguments", Value: documentedArguments(arguments)})
-		}
-		if len(cmd.Subcommands) > 0 {
-			facts = append(facts, command.Fact{Name: "subcommands", Value: documented(cmd.Subcommands)})
-		}
-		all = append(all, command.Fact{Name: cmd.Name, Value: facts})
+		all = append(all, command.Fact{Name: cmd.Name, Value: documentation(cmd)})
 	}
 	return all
+}
+
+// documentation is one of them.
+func documentation(cmd *command.Command) []command.Fact {
+	facts := []command.Fact{
+		{Name: "summary", Value: cmd.Summary}, {Name: "since", Value: cmd.Since}, {Name: "group", Value: string(cmd.Group)},
+		{Name: "complexity", Value: cmd.Complexity},
+	}
+	if arguments := cmd.Arguments(); len(arguments) > 0 {
+		facts = append(facts, command.Fact{Name: "arguments", Value: documentedArguments(arguments)})
+	}
+	if len(cmd.Subcommands) > 0 {
+		facts = append(facts, command.Fact{Name: "subcommands", Value: documented(cmd.Subcommands)})
+	}
+	return facts
 }
 
 // documentedArguments are the arguments of a command, or the choices of one of them.
@@ -180,8 +197,7 @@ func (h handlers) list(c *command.Call) error {
 
 // getKeys is COMMAND GETKEYS.
 func (h handlers) getKeys(c *command.Call) error {
-	var keys []string
-	err := h.eachNamedKey(c.Args[2:], func(key, _ string) { keys = append(keys, key) })
+	keys, _, err := h.namedKeys(c.Args[2:])
 	if err != nil {
 		return err
 	}
@@ -190,41 +206,45 @@ func (h handlers) getKeys(c *command.Call) error {
 
 // getKeysAndFlags is COMMAND GETKEYSANDFLAGS: each key with the flags of its specification.
 func (h handlers) getKeysAndFlags(c *command.Call) error {
-	var list []any
-	err := h.eachNamedKey(c.Args[2:], func(key, use string) {
-		list = append(list, []any{key, command.SimpleSet(strings.Fields(use))})
-	})
+	keys, uses, err := h.namedKeys(c.Args[2:])
 	if err != nil {
 		return err
 	}
-	return c.Reply(list)
+	c.Out.Array(len(keys))
+	for i, key := range keys {
+		if err := c.GoesOn(i); err != nil || c.Out.Exceeded() {
+			return err
+		}
+		c.Out.Array(2)
+		c.Out.BulkString(key)
+		c.Reply(command.SimpleSet(strings.Fields(uses[i])))
+	}
+	return nil
 }
 
-// eachNamedKey visits the keys that the session would lock for a request, and what the command does with
+// namedKeys are the keys that the session would lock for a request, and what the command does with
 // each: of a keyword that stands more than once only the first, as in Redis. GEORADIUS itself obeys the
 // last. Nothing is executed and no key is read.
-func (h handlers) eachNamedKey(request [][]byte, visit func(key, use string)) error {
+func (h handlers) namedKeys(request [][]byte) (keys, uses []string, err error) {
 	cmd := h().Find(request[0])
 	if cmd != nil && len(cmd.Subcommands) > 0 && len(request) > 1 {
 		cmd = cmd.Subcommand(request[1])
 	}
 	switch {
 	case cmd == nil:
-		return command.Error("ERR Invalid command specified")
+		return nil, nil, command.Error("ERR Invalid command specified")
 	case len(cmd.Keys) == 0:
-		return command.Error("ERR The command has no key arguments")
+		return nil, nil, command.Error("ERR The command has no key arguments")
 	case !cmd.ArityFits(len(request)):
-		return command.Error("ERR Invalid number of arguments specified for command")
+		return nil, nil, command.Error("ERR Invalid number of arguments specified for command")
 	}
-	var uses []string // of each key
-	var keys []string
 	for i := range cmd.Keys {
 		k := &cmd.Keys[i]
 		before := len(keys)
 		keys = k.Append(keys, request)
 		if len(keys) == before && !k.Unknown && (k.Keyword == "" || k.Half) && cmd.Flags&command.NoMandatoryKeys == 0 {
 			// Even of a command such as PFMERGE, which needs no more than its first key.
-			return command.Error("ERR Invalid arguments specified for command")
+			return nil, nil, command.Error("ERR Invalid arguments specified for command")
 		}
 		if k.Keyword != "" && !k.Half {
 			keys = keys[:min(len(keys), before+1)]
@@ -233,8 +253,5 @@ func (h handlers) eachNamedKey(request [][]byte, visit func(key, use string)) er
 			uses = append(uses, k.UseBy(request))
 		}
 	}
-	for i, key := range keys {
-		visit(key, uses[i])
-	}
-	return nil
+	return keys, uses, nil
 }

@@ -18,14 +18,14 @@ func Command(host func(*command.Call) Host) *command.Command {
 	return &command.Command{
 		Name: "latency", Arity: -2, Group: command.GroupServer,
 		Subcommands: []*command.Command{
-			{Name: "latency|latest", Arity: 2, Flags: command.OfOperator, Run: on((*Spikes).Latest)},
-			{Name: "latency|history", Arity: 3, Flags: command.OfOperator, Run: on((*Spikes).History)},
-			{Name: "latency|histogram", Arity: -2, Flags: command.OfOperator,
+			{Name: "latency|latest", Arity: 2, Flags: command.Describes | command.OfOperator, Run: on((*Spikes).Latest)},
+			{Name: "latency|history", Arity: 3, Flags: command.Describes | command.OfOperator, Run: on((*Spikes).History)},
+			{Name: "latency|histogram", Arity: -2, Flags: command.Describes | command.OfOperator,
 				Run: func(c *command.Call) error { return histogram(host(c), c) }},
 			{Name: "latency|reset", Arity: -2, Flags: command.OfOperator,
 				Run: on(func(l *Spikes, c *command.Call) error { return c.Int(l.Reset(c.Args.Strings(2)...), nil) })},
-			{Name: "latency|graph", Arity: 3, Flags: command.OfOperator, Run: on((*Spikes).Graph)},
-			{Name: "latency|doctor", Arity: 2, Flags: command.OfOperator,
+			{Name: "latency|graph", Arity: 3, Flags: command.Describes | command.OfOperator, Run: on((*Spikes).Graph)},
+			{Name: "latency|doctor", Arity: 2, Flags: command.Describes | command.OfOperator,
 				Run: func(c *command.Call) error { h := host(c); return h.Spikes.Doctor(c, h.Threshold) }},
 			command.HelpRow("latency"),
 		},
@@ -54,7 +54,10 @@ func histogram(host Host, c *command.Call) error {
 		}
 	}
 	c.Out.Map(len(wanted))
-	for _, cmd := range wanted {
+	for i, cmd := range wanted {
+		if err := c.GoesOn(i); err != nil || c.Out.Exceeded() {
+			return err
+		}
 		h := host.Histogram(cmd)
 		if h == nil { // CONFIG RESETSTAT came in between
 			h = new(Histogram)

@@ -34,10 +34,10 @@ func Commands(session func(*command.Call) Session) []*command.Command {
 				{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: on(functionLoad)},
 				{Name: "function|delete", Arity: 3, Flags: changesLibraries, Run: on(functionDelete)},
 				{Name: "function|flush", Arity: -2, Flags: changesLibraries, Run: on(functionFlush)},
-				{Name: "function|list", Arity: -2, Flags: command.NoScript, Run: on(functionList)},
-				{Name: "function|dump", Arity: 2, Flags: command.NoScript, Run: on(functionDump)},
+				{Name: "function|list", Arity: -2, Flags: command.Describes | command.NoScript, Run: on(functionList)},
+				{Name: "function|dump", Arity: 2, Flags: command.Describes | command.NoScript, Run: on(functionDump)},
 				{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: on(functionRestore)},
-				{Name: "function|stats", Arity: 2, Flags: command.NoScript | command.AllowBusy, Run: on(functionStats)},
+				{Name: "function|stats", Arity: 2, Flags: command.Describes | command.NoScript | command.AllowBusy, Run: on(functionStats)},
 				{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 					Run: on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
 				command.HelpRow("function"),
@@ -47,7 +47,7 @@ func Commands(session func(*command.Call) Session) []*command.Command {
 			Name: "script", Arity: -2,
 			Subcommands: []*command.Command{
 				{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Run: on(scriptLoad)},
-				{Name: "script|exists", Arity: -3, Flags: command.NoScript, Run: on(scriptExists)},
+				{Name: "script|exists", Arity: -3, Flags: command.Describes | command.NoScript, Run: on(scriptExists)},
 				{Name: "script|flush", Arity: -2, Flags: command.NoScript, Run: on(scriptFlush)},
 				{Name: "script|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 					Run: on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(false)) })},
@@ -266,7 +266,10 @@ func scriptLoad(s Session, c *command.Call) error {
 // scriptExists is SCRIPT EXISTS.
 func scriptExists(s Session, c *command.Call) error {
 	c.Out.Array(len(c.Args) - 2)
-	for _, sha := range c.Args[2:] {
+	for i, sha := range c.Args[2:] {
+		if err := c.GoesOn(i); err != nil {
+			return err
+		}
 		c.Flag(s.Cache.Lookup(strings.ToLower(string(sha))) != nil, nil)
 	}
 	return nil

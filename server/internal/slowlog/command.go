@@ -7,9 +7,9 @@ func Command(log func(*command.Call) *Log) *command.Command {
 	return &command.Command{
 		Name: "slowlog", Arity: -2, Group: command.GroupServer,
 		Subcommands: []*command.Command{
-			{Name: "slowlog|get", Arity: -2, Flags: command.Admin | command.AnyState,
+			{Name: "slowlog|get", Arity: -2, Flags: command.Describes | command.Admin | command.AnyState,
 				Run: func(c *command.Call) error { return log(c).Get(c) }},
-			{Name: "slowlog|len", Arity: 2, Flags: command.Admin | command.AnyState,
+			{Name: "slowlog|len", Arity: 2, Flags: command.Describes | command.Admin | command.AnyState,
 				Run: func(c *command.Call) error {
 					n, _, _ := log(c).Usage()
 					return c.Int(n, nil)

@@ -17,16 +17,16 @@ type Mode struct {
 	NoLoop        bool     // what the client itself changes is not reported
 	Redirect      int64    // the client that gets the messages; 0: the client itself
 	Prefixes      []string // sorted
+
+	size int // memory that the prefixes take
 }
 
 // Size is the memory that the prefixes take.
-func (m *Mode) Size() (n int) {
-	if m != nil {
-		for _, prefix := range m.Prefixes {
-			n += len(prefix) + keyOverhead
-		}
+func (m *Mode) Size() int {
+	if m == nil {
+		return 0
 	}
-	return n
+	return m.size
 }
 
 // Tracks reports whether a read is noted, if CLIENT CACHING has been called for it or has not.
@@ -162,17 +162,14 @@ func (m *Mode) Follow(before *Mode) error {
 	if before == nil {
 		before = new(Mode)
 	}
-	for i, prefix := range m.Prefixes {
-		for _, other := range before.Prefixes {
-			if overlap(prefix, other) {
-				return command.Errorf(errPrefixOfExisting, shown(prefix), shown(other))
-			}
+	if i := firstOverlapping(m.Prefixes, before.Prefixes); i >= 0 {
+		prefix := m.Prefixes[i]
+		overlaps := func(other string) bool { return overlap(prefix, other) }
+		if j := slices.IndexFunc(before.Prefixes, overlaps); j >= 0 {
+			return command.Errorf(errPrefixOfExisting, shown(prefix), shown(before.Prefixes[j]))
 		}
-		for _, other := range m.Prefixes[i+1:] {
-			if overlap(prefix, other) {
-				return command.Errorf(errPrefixOfOther, shown(prefix), shown(other))
-			}
-		}
+		j := slices.IndexFunc(m.Prefixes[i+1:], overlaps)
+		return command.Errorf(errPrefixOfOther, shown(prefix), shown(m.Prefixes[i+1+j]))
 	}
 	if len(m.Prefixes) == 0 {
 		m.Prefixes = []string{""}
@@ -180,7 +177,34 @@ func (m *Mode) Follow(before *Mode) error {
 	m.Prefixes = slices.Concat(before.Prefixes, m.Prefixes)
 	slices.Sort(m.Prefixes)
 	m.Prefixes = slices.Compact(m.Prefixes) // "" may come again
+	for _, prefix := range m.Prefixes {
+		m.size += len(prefix) + keyOverhead
+	}
 	return nil
+}
+
+// firstOverlapping returns which of the prefixes is the first that overlaps with another one, or with one of before; -1
+// if none does. Clients may send hundreds of thousands: they are sorted instead of compared with each other. Then what
+// begins with a prefix comes directly after it.
+func firstOverlapping(prefixes, before []string) int {
+	all := slices.Concat(prefixes, before)
+	order := make([]int, len(all)) // numbers in all
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(all[a], all[b]) })
+	first := len(prefixes)
+	for shortest, i := 0, 1; i < len(order); i++ { // shortest: where in order the prefix is that others may begin with
+		if strings.HasPrefix(all[order[i]], all[order[shortest]]) {
+			first = min(first, order[i], order[shortest])
+		} else {
+			shortest = i
+		}
+	}
+	if first == len(prefixes) {
+		return -1
+	}
+	return first
 }
 
 // overlap reports whether a key can have both prefixes.
