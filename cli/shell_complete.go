@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
@@ -140,7 +142,7 @@ func byValue(a, b candidate) int { return strings.Compare(a.value, b.value) }
 // mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question
 // would be queued. Replacing a word in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
 func (s *session) mayComplete(line, prefix string) bool {
-	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix)
+	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix) && utf8.RuneCountInString(prefix) == len(prefix)
 }
 
 // completeCommand lists the commands that start with prefix, in the case of like. The notes are the
@@ -296,11 +298,11 @@ func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, 
 	return reply, err
 }
 
-// isPlain reports whether a word means itself on a line: printable ASCII
-// without blanks and quotes.
+// isPlain reports whether a word means itself on a line and is seen as what it is: printable letters, without blanks and
+// quotes.
 func isPlain[T string | []byte](word T) bool {
-	for i := 0; i < len(word); i++ {
-		if c := word[i]; c <= ' ' || c > '~' || c == '"' || c == '\'' {
+	for _, r := range string(word) {
+		if r == '"' || r == '\'' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) {
 			return false
 		}
 	}

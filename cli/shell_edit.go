@@ -38,8 +38,9 @@ func (e *plainEditor) readLine() (string, error) {
 
 // A fullEditor is readline with everything it offers.
 type fullEditor struct {
-	s  *session
-	rl *readline.Shell
+	s     *session
+	rl    *readline.Shell
+	marks bool // A line that Ctrl-C has dropped ends with ^C.
 }
 
 // newFullEditor must only be called when standard input and output are terminals: readline sends
@@ -48,10 +49,18 @@ type fullEditor struct {
 func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
-	rl.Prompt.Primary(s.prompt)
+	rl.Prompt.Primary(func() string { return e.room() + s.prompt() })
 	rl.Prompt.Secondary(func() string { return strings.Repeat(".", max(0, len(s.prompt())-2)) + "> " })
 	rl.AcceptMultiline = func(line []rune) bool { return !terminal.OpenQuote([]byte(string(line))) }
 	bindTab(rl.Config)
+	bindLetters(rl.Config)
+	library := rl.Keymap.Commands()
+	rl.Keymap.Register(map[string]func(){
+		"self-insert":   e.insertTyped(library["self-insert"]),
+		"quoted-insert": e.quoteTyped(library["quoted-insert"]),
+	})
+	keepTypedAhead(rl.Config)
+	e.marks, rl.Config.Vars["echo-control-characters"] = rl.Config.GetBool("echo-control-characters"), false
 	rl.History.Delete()
 	rl.History.Add("stave", commandsOnly{h, s})
 	rl.Completer = e.complete
@@ -93,9 +102,11 @@ func bindTab(config *inputrc.Config) {
 // readLine reads a line, which may have several if a quote is left open. Ctrl-D on an empty line is io.EOF, from the
 // library.
 func (e *fullEditor) readLine() (string, error) {
+	e.rl.Line().Set() // room is asked before the library drops the line before
 	line, err := e.rl.Readline()
 	switch {
 	case errors.Is(err, readline.ErrInterrupt):
+		e.markDropped(line)
 		return "", errInterrupted
 	case err != nil:
 		return "", err
