@@ -22,9 +22,10 @@ import (
 // A candidate is one way to complete the word before the cursor. Its value is as it must be typed, in quotes where it
 // is no plain word.
 type candidate struct {
-	value string // replaces the word
+	value string // replaces the word; "" in the last one of a list that is not complete
 	note  string // shown next to it
 	group string // heading
+	more  int    // with an empty value: how many there are besides, -1 if that is not known
 }
 
 // Limits of looking for key names: completion must not stop anyone's work. 20 pages of 500 keys take a server some
@@ -97,14 +98,14 @@ func typeOfKeys(c *command.Command) string {
 // of a large collection that may be nothing, though there are matches. The key is taken to be the first argument, as it
 // is for these commands. A reply of another form, or an error such as WRONGTYPE, offers nothing.
 func (s *session) completeElement(c *command.Command, line string, words []string) (found []candidate) {
-	scan, step, group := "", 2, "members"
+	scan, count, step, group := "", "", 2, "members"
 	switch c.Group {
 	case command.GroupHash:
-		scan, group = "HSCAN", "fields"
+		scan, count, group = "HSCAN", "HLEN", "fields"
 	case command.GroupSet:
-		scan, step = "SSCAN", 1
+		scan, count, step = "SSCAN", "SCARD", 1
 	case command.GroupSortedSet:
-		scan = "ZSCAN"
+		scan, count = "ZSCAN", "ZCARD"
 	}
 	if len(words) < 3 || scan == "" || !s.mayComplete(line, words[len(words)-1]) {
 		return nil
@@ -129,11 +130,25 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 	if err != nil || len(reply.Items) != 2 {
 		return nil
 	}
-	for i := 0; i < len(reply.Items[1].Items) && len(found) < maxKeyCandidates; i += step {
-		found = append(found, candidate{value: quoteWord(reply.Items[1].Items[i].Text), group: group})
+	items := reply.Items[1].Items
+	for i := 0; i < len(items) && len(found) < maxKeyCandidates; i += step {
+		found = append(found, candidate{value: quoteWord(items[i].Text), group: group})
 	}
 	slices.SortFunc(found, byValue)
-	return found
+	if reply.Items[0].String() == "0" && len(found)*step >= len(items) {
+		return found
+	}
+	return append(found, s.rest(len(found), words[len(words)-1] == "", count, words[1]))
+}
+
+// rest ends a list of n candidates that is not complete. If all there are would be candidates, a command counts them.
+func (s *session) rest(n int, all bool, count ...string) candidate {
+	if all {
+		if reply, err := s.query(context.Background(), count...); err == nil {
+			return candidate{more: max(1, int(reply.Int)-n)}
+		}
+	}
+	return candidate{more: -1}
 }
 
 // byValue orders what a scan finds, in an order that differs from store to store.
@@ -256,7 +271,6 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	if !s.mayComplete(line, prefix) {
 		return nil
 	}
-	defer func() { slices.SortFunc(found, byValue) }()
 	cursor := "0"
 	for range maxKeyScans {
 		args := []string{"SCAN", cursor, "MATCH", globLiteral(prefix) + "*", "COUNT", strconv.Itoa(keyScanCount)}
@@ -269,17 +283,24 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 			return s.completeKey(line, prefix, "")
 		}
 		if err != nil || len(reply.Items) != 2 {
-			return found
-		}
-		for _, key := range reply.Items[1].Items {
-			found = append(found, candidate{value: quoteWord(key.Text), group: "keys"})
-			if len(found) == maxKeyCandidates {
-				return found
-			}
-		}
-		if cursor = reply.Items[0].String(); cursor == "0" {
 			break
 		}
+		keys := reply.Items[1].Items
+		room := min(len(keys), maxKeyCandidates-len(found))
+		for _, key := range keys[:room] {
+			found = append(found, candidate{value: quoteWord(key.Text), group: "keys"})
+		}
+		cursor = reply.Items[0].String()
+		if room < len(keys) {
+			cursor = "more"
+		}
+		if cursor == "0" || len(found) == maxKeyCandidates {
+			break
+		}
+	}
+	slices.SortFunc(found, byValue)
+	if cursor != "0" && len(found) > 0 {
+		found = append(found, s.rest(len(found), prefix == "" && typ == "", "DBSIZE"))
 	}
 	return found
 }

@@ -154,15 +154,15 @@ func TestCompleteAsksNobodyInVain(t *testing.T) {
 	s.ask(t, "SET user:1 a")
 	s.ask(t, "MULTI")
 	if got := s.complete("get user:"); got != nil {
-		t.Errorf("within MULTI: %q", got)
+		t.Errorf("within MULTI: %+v", got)
 	}
 	s.ask(t, "DISCARD")
 	if got := s.complete("get user:"); len(got) != 1 {
-		t.Errorf("after DISCARD: %q", got)
+		t.Errorf("after DISCARD: %+v", got)
 	}
 	s.backend.(*embedded).store.Close()
 	if got := s.complete("get user:"); got != nil {
-		t.Errorf("closed: %q", got)
+		t.Errorf("closed: %+v", got)
 	}
 }
 
@@ -175,11 +175,57 @@ func TestCompleteIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, " key%d v", i)
 	}
 	s.ask(t, b.String())
-	if got := s.complete("get key"); len(got) != maxKeyCandidates {
-		t.Errorf("%d candidates", len(got))
+	for i := range 3000 {
+		s.ask(t, fmt.Sprintf("HSET hash f%d a", i))
+		s.ask(t, fmt.Sprintf("SADD set m%d", i))
+		s.ask(t, fmt.Sprintf("ZADD board 1 m%d", i))
+	}
+	total := maxKeyScans*keyScanCount + 5003
+	for line, more := range map[string]int{"get key": -1, "get ": -1, "del ": total - 64, "hget hash ": 3000 - 64, "hget hash f": -1, "srem set ": 3000 - 64, "zrem board ": 3000 - 64} {
+		got := s.complete(line)
+		if last := got[len(got)-1]; len(got) != maxKeyCandidates+1 || last.value != "" || last.more != more {
+			t.Errorf("%s: %d candidates, the last one %+v", line, len(got), last)
+		}
 	}
 	if got := s.complete("get nothing"); len(got) != 0 {
 		t.Errorf("%d candidates", len(got))
+	}
+}
+
+// A menu has the lines that there is room for, and what it inserts is begun as all are.
+func TestFit(t *testing.T) {
+	keys := func(n int) (list []candidate) {
+		for i := range n {
+			list = append(list, candidate{value: fmt.Sprintf("user:%03d", i), group: "keys"})
+		}
+		return list
+	}
+	described := keys(30)
+	for i := range described {
+		described[i].note = "of some use"
+	}
+	apart := append(keys(200), candidate{value: "us", group: "keys"}, candidate{value: "user:a", group: "others"})
+	for _, test := range []struct {
+		found       []candidate
+		room, shown int
+		prefix      string
+	}{
+		{keys(1), 0, 1, "user:000"},
+		{keys(16), 3, 16, "user:0"}, // 8 columns of 10
+		{keys(200), 3, 16, "user:"},
+		{described, 31, 30, "user:0"},
+		{described, 8, 7, "user:0"},
+		{apart, 5, 32, "us"},
+		{apart, 1000, 202, "us"},
+	} {
+		shown := fit(test.found, test.room, 80)
+		prefix := shown[0].value
+		for _, c := range shown {
+			prefix = commonPrefix(prefix, c.value)
+		}
+		if len(shown) != test.shown || prefix != test.prefix || len(shown) > 1 && menuLines(shown, 80) > test.room {
+			t.Errorf("%d in %d lines: %d shown, all with %q; want %d with %q", len(test.found), test.room, len(shown), prefix, test.shown, test.prefix)
+		}
 	}
 }
 

@@ -64,6 +64,7 @@ func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl.History.Delete()
 	rl.History.Add("stave", commandsOnly{h, s})
 	rl.Completer = e.complete
+	rl.Config.Vars["usage-hint-always"] = true // it is the line that says what the menu leaves out
 	rl.Hint.SetProvider(e.hint)
 	if s.Color() {
 		rl.SyntaxHighlighter = highlight
@@ -120,11 +121,8 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
 	}
-	var found []readline.Completion
-	for _, c := range e.s.complete(string(line[:cursor])) {
-		found = append(found, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
-	}
-	return readline.CompleteRaw(found).NoSort()
+	text := string(line[:cursor])
+	return e.menu(e.s.complete(text), text)
 }
 
 // hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at
