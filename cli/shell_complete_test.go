@@ -192,43 +192,6 @@ func TestCompleteIsBounded(t *testing.T) {
 	}
 }
 
-// A menu has the lines that there is room for, and what it inserts is begun as all are.
-func TestFit(t *testing.T) {
-	keys := func(n int) (list []candidate) {
-		for i := range n {
-			list = append(list, candidate{value: fmt.Sprintf("user:%03d", i), group: "keys"})
-		}
-		return list
-	}
-	described := keys(30)
-	for i := range described {
-		described[i].note = "of some use"
-	}
-	apart := append(keys(200), candidate{value: "us", group: "keys"}, candidate{value: "user:a", group: "others"})
-	for _, test := range []struct {
-		found       []candidate
-		room, shown int
-		prefix      string
-	}{
-		{keys(1), 0, 1, "user:000"},
-		{keys(16), 3, 16, "user:0"}, // 8 columns of 10
-		{keys(200), 3, 16, "user:"},
-		{described, 31, 30, "user:0"},
-		{described, 8, 7, "user:0"},
-		{apart, 5, 32, "us"},
-		{apart, 1000, 202, "us"},
-	} {
-		shown := fit(test.found, test.room, 80)
-		prefix := shown[0].value
-		for _, c := range shown {
-			prefix = commonPrefix(prefix, c.value)
-		}
-		if len(shown) != test.shown || prefix != test.prefix || len(shown) > 1 && menuLines(shown, 80) > test.room {
-			t.Errorf("%d in %d lines: %d shown, all with %q; want %d with %q", len(test.found), test.room, len(shown), prefix, test.shown, test.prefix)
-		}
-	}
-}
-
 // What completion inserts is read back as the key it stands for.
 func TestQuoteWord(t *testing.T) {
 	for _, word := range []string{"plain", "", " ", "two words", `"`, `'`, "a\x00b", "\xff", "grüße", "a\nb", `\`} {

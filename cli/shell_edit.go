@@ -9,6 +9,7 @@ import (
 	"github.com/reeflective/readline/inputrc"
 
 	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/server"
@@ -41,6 +42,7 @@ type fullEditor struct {
 	s     *session
 	rl    *readline.Shell
 	marks bool // A line that Ctrl-C has dropped ends with ^C.
+	row   *int // The library's line of the screen that the prompt is on.
 }
 
 // newFullEditor must only be called when standard input and output are terminals: readline sends
@@ -66,9 +68,8 @@ func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl.Completer = e.complete
 	rl.Config.Vars["usage-hint-always"] = true // it is the line that says what the menu leaves out
 	rl.Hint.SetProvider(e.hint)
-	if s.Color() {
-		rl.SyntaxHighlighter = highlight
-	}
+	e.row = promptRow(rl.Display)
+	rl.SyntaxHighlighter = e.display
 	return e
 }
 
@@ -121,8 +122,19 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
 	}
-	text := string(line[:cursor])
-	return e.menu(e.s.complete(text), text)
+	var list []readline.Completion
+	usage := ""
+	for _, c := range e.s.complete(string(line[:cursor])) {
+		switch {
+		case c.value != "":
+			list = append(list, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
+		case c.more < 0:
+			usage = "and more"
+		default:
+			usage = "and " + humanize.Count(int64(c.more)) + " more"
+		}
+	}
+	return readline.CompleteRaw(list).NoSort().Usage("%s", usage)
 }
 
 // hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at
@@ -139,6 +151,19 @@ func (e *fullEditor) hint(line []rune, cursor int) []rune {
 		text = "\x1b[2m" + text + "\x1b[0m"
 	}
 	return []rune(text)
+}
+
+// display is the line as it is shown. The library asks for it after it has found out where the prompt is, and before it
+// finds out how many lines a menu may have: the prompt is taken to be on the first line, as it will be if the menu needs
+// the whole screen.
+func (e *fullEditor) display(line []rune) string {
+	if e.row != nil {
+		*e.row = 1
+	}
+	if e.s.Color() {
+		return highlight(line)
+	}
+	return string(line)
 }
 
 // highlight shows a known command in bold and an unknown one in red. A word is judged when a blank

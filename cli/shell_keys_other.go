@@ -9,3 +9,6 @@ func keepTypedAhead(*inputrc.Config) {}
 
 // asksForCursor says whether the library asks the terminal where the cursor is.
 const asksForCursor = true
+
+// promptRow is nil where the library knows by itself which line the prompt is on.
+func promptRow(any) *int { return nil }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"unicode/utf8"
 	_ "unsafe" // for linkname
@@ -31,8 +32,17 @@ func keepTypedAhead(config *inputrc.Config) {
 }
 
 // asksForCursor says whether the library asks the terminal where the cursor is. Without that it knows the column by the
-// prompt's width, and does not know how much room is below: see room.
+// prompt's width, and does not know how much room is below: see room and display.
 const asksForCursor = false
+
+// promptRow is where the library keeps the line of the screen, from 1, that the prompt is on. It keeps that to itself,
+// too; with a nil pointer menus would be two lines too high, which TestScreens shows.
+func promptRow(library any) *int {
+	if field := reflect.ValueOf(library).Elem().FieldByName("startRows"); field.IsValid() && field.Kind() == reflect.Int {
+		return (*int)(field.Addr().UnsafePointer())
+	}
+	return nil
+}
 
 // A keyReader reads a key at a time: a whole letter in UTF-8, or ESC with the sequence that follows it at once.
 type keyReader struct{ *os.File }
