@@ -45,19 +45,30 @@ func TestInfoHasRedisFields(t *testing.T) {
 
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(\{([a-z_]+="(?:[^"\\\n]|\\.)*",?)+\})? (-?[0-9.e+-]+|\+Inf)$`)
 
-// TestMetrics: the text format, one type for a name, no series twice, and the names that dashboards for Redis ask for.
+// TestMetrics: the text format, one help and one type for a name, in this order, no series twice, counters in _total, and the names that dashboards for Redis ask for.
 func TestMetrics(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	s := v.NewSession()
 	ask(s, "CONFIG SET slowlog-log-slower-than 0\r\nSET a 1 EX 100\r\nGET a\r\nGET b\r\nnope\r\nSAVE\r\nPING\r\n")
 	text := v.Metrics()
 	types, seen := map[string]bool{}, map[string]bool{}
+	helped := "" // the name of the line before
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
+		if rest, isHelp := strings.CutPrefix(line, "# HELP "); isHelp {
+			name, says, _ := strings.Cut(rest, " ")
+			if helped = name; !strings.HasSuffix(says, ".") {
+				t.Errorf("%s has no help: %q", name, says)
+			}
+			continue
+		}
 		if rest, isType := strings.CutPrefix(line, "# TYPE "); isType {
-			name, _, _ := strings.Cut(rest, " ")
-			if types[name] {
-				t.Errorf("two types for %s", name)
+			name, kind, _ := strings.Cut(rest, " ")
+			if types[name] || helped != name {
+				t.Errorf("two types for %s, or no help before", name)
+			}
+			if (kind == "counter") != strings.HasSuffix(name, "_total") {
+				t.Errorf("%s is a %s", name, kind)
 			}
 			types[name] = true
 			continue
@@ -80,7 +91,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"redis_up 1\n", `redis_db_keys{db="db0"} 1` + "\n", `redis_db_keys_expiring{db="db0"} 1` + "\n", `redis_commands_total{cmd="get"} 2` + "\n",
 		"redis_keyspace_hits_total 1\n", "redis_keyspace_misses_total 1\n", `redis_errors_total{err="ERR"} 1` + "\n", "redis_connected_clients 0\n",
-		`redis_commands_latencies_usec_bucket{cmd="get",le="+Inf"} 2` + "\n", "redis_memory_max_bytes 0\n", "redis_evicted_keys_total 0\n",
+		`redis_commands_latencies_usec_bucket{cmd="get",le="+Inf"} 2` + "\n", "redis_memory_max_bytes 0\n", "stave_maxmemory_counted_bytes ", "redis_evicted_keys_total 0\n",
 		"stave_segments ", "stave_fsync_seconds_count ", `stave_fsync_seconds_bucket{le="0.0001"} `, `stave_state{state="ok"} 1` + "\n", "stave_merges_total 0\n",
 		"redis_uptime_in_seconds ", "redis_blocked_clients 0\n", "redis_slowlog_length ", "redis_net_input_bytes_total ", "redis_memory_used_bytes ",
 	} {
