@@ -101,7 +101,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestHTTP: the endpoint answers its own machine, and nobody whom a web page has led here.
 // TestMetricsOfContrib: the dashboard and the alerts of contrib ask for figures that there are.
 func TestMetricsOfContrib(t *testing.T) {
 	writer := openStore(t)
@@ -142,6 +141,34 @@ func TestMetricsOfContrib(t *testing.T) {
 	}
 }
 
+// TestAlertsHaveRunbooks: each alert names a paragraph of OPERATIONS.md that is about it, and there is none besides.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	alerts, err := os.ReadFile("../contrib/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual, err := os.ReadFile("../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, runbook, _ := strings.Cut(string(manual), "\n## Alerts\n")
+	paragraphs := map[string]string{}
+	for part := range strings.SplitSeq(runbook, "\n### ") {
+		name, text, _ := strings.Cut(part, "\n")
+		paragraphs[name] = text
+	}
+	rules := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?\n          runbook: "([^"]*)"`).FindAllStringSubmatch(string(alerts), -1)
+	if len(rules) != strings.Count(string(alerts), "- alert:") || len(rules) != len(paragraphs)-1 || len(rules) < 10 {
+		t.Errorf("%d alerts with a runbook, %d paragraphs", len(rules), len(paragraphs)-1)
+	}
+	for _, rule := range rules {
+		if want := "docs/OPERATIONS.md#" + strings.ToLower(rule[1]); rule[2] != want || len(paragraphs[rule[1]]) < 200 {
+			t.Errorf("%s: runbook %s, should be %s, which has %d bytes", rule[1], rule[2], want, len(paragraphs[rule[1]]))
+		}
+	}
+}
+
+// TestHTTP: the endpoint answers its own machine, and nobody whom a web page has led here.
 func TestHTTP(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -52,7 +52,7 @@ var help = map[string]string{
 	"stave_goroutines":                           "Goroutines of the process.",
 	"stave_expired_fields_total":                 "Fields of hashes that were removed because their time to live was over.",
 	"stave_client_buffer_bytes":                  "Bytes of the buffers of all clients, which maxmemory-clients bounds.",
-	"stave_maxmemory_counted_bytes":              "Index and buffers, without garbage: what is compared with maxmemory.",
+	"stave_maxmemory_counted_bytes":              "The index, the buffers of clients and the table of tracked keys, without garbage: what is compared with maxmemory.",
 	"stave_clients_evicted_total":                "Clients that were disconnected because of maxmemory-clients.",
 	"stave_subscribers_disconnected_total":       "Subscribers that were disconnected because of client-output-buffer-limit.",
 	"stave_panics_total":                         "Commands that have panicked, each of which is a bug.",
