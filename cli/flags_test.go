@@ -32,3 +32,15 @@ func TestFlagsFirst(t *testing.T) {
 		}
 	}
 }
+
+// An address without a port has that of a Stave.
+func TestWithPort(t *testing.T) {
+	for addr, want := range map[string]string{
+		"": "", "/run/stave.sock": "/run/stave.sock", "localhost": "localhost:6380", "localhost:1": "localhost:1", "10.0.0.1": "10.0.0.1:6380",
+		"::1": "[::1]:6380", "[::1]": "[::1]:6380", "[::1]:7": "[::1]:7", "a:b:c": "a:b:c",
+	} {
+		if got := withPort(addr); got != want {
+			t.Errorf("%q: %q, want %q", addr, got, want)
+		}
+	}
+}

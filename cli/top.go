@@ -65,10 +65,26 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 		}
 		if before.info != nil {
 			shown = drawTop(before, now, s.name, t.Color())
+			if t.OutTTY {
+				shown = fitScreen(shown, t.Width(), t.Height())
+			}
 		}
 		before = now
 		return shown, nil
 	})
+}
+
+// fitScreen cuts what does not fit the screen, so that the first lines stay in sight. A line in colours is left as it is.
+func fitScreen(shown []byte, width, height int) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(firstLines(shown, height-1)) {
+		text := strings.TrimSuffix(string(line), "\n")
+		if !strings.Contains(text, "\x1b") {
+			text = terminal.Cut(text, width)
+		}
+		b.WriteString(text + "\n")
+	}
+	return b.Bytes()
 }
 
 // A topSample is what INFO said at one moment, which is when the reply was here. info is nil before the first.
