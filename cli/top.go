@@ -173,7 +173,7 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 	fmt.Fprintf(&b, "ops     %12s /s   hits %s   expired %s /s   errors %s /s\n", humanize.Count(int64(rate("total_commands_processed"))), found,
 		humanize.Count(int64(rate("expired_keys"))), humanize.Count(int64(rate("total_error_replies"))))
 	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", humanize.Size(int64(rate("total_net_input_bytes"))), humanize.Size(int64(rate("total_net_output_bytes"))))
-	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
+	fmt.Fprintf(&b, "keys    %12s      %s with a TTL   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
 	// The part that Redis has not: the log, a merge under way, and why writes are refused.
 	if disk := int64(now.number("storage_bytes")); disk > 0 {
 		live := int64(now.number("storage_live_bytes"))
