@@ -142,9 +142,10 @@ func (s *conversation) until(text string) {
 	s.t.Fatalf("%q did not appear after %q", text, s.text.String()[s.seen:])
 }
 
-// status waits for the program's end.
+// status waits for the program's end, and ends it where it has not heard of that.
 func (s *conversation) status() int {
 	s.t.Helper()
+	defer time.AfterFunc(time.Minute, func() { s.command.Process.Kill() }).Stop()
 	err := s.command.Wait()
 	if exit, ok := err.(*exec.ExitError); ok {
 		return exit.ExitCode()
