@@ -8,16 +8,16 @@ import (
 
 // Errors of the store. All that wrap one of these say which file and offset.
 var (
-	ErrNotFound  = errors.New("bitcask: not found")                      // Get: no such key
-	ErrClosed    = failure.ErrClosed                                     // any call after Close
-	ErrReadOnly  = errors.New("bitcask: store is open for reading only") // a write with Options.ReadOnly
-	ErrIndexFull = errors.New("index is full")                           // one collection, or a 256th of all, takes 16 GiB of RAM
-	ErrTooLarge  = failure.ErrTooLarge                                   // key, element, value or commit over its limit
-	ErrOption    = errors.New("bitcask: invalid option")                 // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
-	ErrLocked    = failure.ErrLocked                                     // Open: another process (or this one) has it
-	ErrManifest  = errors.New("manifest missing")                        // segments without a manifest: repair, never an empty store
-	ErrMergeBusy = errors.New("bitcask: a merge is running")             // one merge at a time
-	ErrFailed    = failure.ErrFailed                                     // wrapped with the cause; reopen to go on
+	ErrNotFound  = errors.New("stave: not found")                      // Get: no such key
+	ErrClosed    = failure.ErrClosed                                   // any call after Close
+	ErrReadOnly  = errors.New("stave: store is open for reading only") // a write with Options.ReadOnly
+	ErrIndexFull = errors.New("index is full")                         // one collection, or a 256th of all, takes 16 GiB of RAM
+	ErrTooLarge  = failure.ErrTooLarge                                 // key, element, value or commit over its limit
+	ErrOption    = errors.New("stave: invalid option")                 // Open, OpenMemory, repair.Salvage, merge.New, db.Open; names the field
+	ErrLocked    = failure.ErrLocked                                   // Open: another process (or this one) has it
+	ErrManifest  = errors.New("manifest missing")                      // segments without a manifest: repair, never an empty store
+	ErrMergeBusy = errors.New("stave: a merge is running")             // one merge at a time
+	ErrFailed    = failure.ErrFailed                                   // wrapped with the cause; reopen to go on
 
 	ErrFull    = failure.ErrFull    // segment ids, spaces or sequence numbers: copy the store with export and import, or repair
 	ErrVersion = failure.ErrVersion // written by a newer Stave; a hint or INDEX, by an older one, too

@@ -73,10 +73,10 @@ type FollowState struct {
 
 // ErrFollowing is returned by Backup and BackupTo of a store that follows: a segment that it lists may have more than
 // it has applied.
-var ErrFollowing = errors.New("bitcask: store follows another: back up that, or the directory opened for reading without Options.Follow")
+var ErrFollowing = errors.New("stave: store follows another: back up that, or the directory opened for reading without Options.Follow")
 
 // ErrNotFollowing is returned for a store that was not opened with Options.Follow.
-var ErrNotFollowing = errors.New("bitcask: store does not follow: open it with Options.Follow")
+var ErrNotFollowing = errors.New("stave: store does not follow: open it with Options.Follow")
 
 // follower is the goroutine that follows, and what it knows.
 type follower struct {

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrLibrary is returned by Store.Libraries for a library that has lost a part.
-var ErrLibrary = errors.New("bitcask: a library is not complete; put it again, or delete it")
+var ErrLibrary = errors.New("stave: a library is not complete; put it again, or delete it")
 
 // PutLibrary sets the text of a library, in the same commit as all else that the transaction does; an empty text
 // deletes it. Store.Libraries returns it after the commit. Errors: ErrTooLarge for a name or a text over its limit, or

@@ -11,7 +11,7 @@ import (
 const memoryDir = "memory"
 
 // ErrMemory is returned by OpenMemory for options that only make sense for a store that is there already.
-var ErrMemory = errors.New("bitcask: a new store in memory cannot be opened for reading only")
+var ErrMemory = errors.New("stave: a new store in memory cannot be opened for reading only")
 
 // OpenMemory makes a new store that is held in memory and gone after Close: for tests, caches and examples. It is the
 // same store on other files: transactions, merges, Check and backups work, and Sync has nothing to wait for. Backup

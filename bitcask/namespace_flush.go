@@ -53,7 +53,7 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 		return nil, 0, errReadTx
 	}
 	if !t.locks.all || len(t.recs) > 0 {
-		return nil, 0, errNotAll
+		return nil, 0, fmt.Errorf("%w: all keys, before the first write", ErrNotLocked)
 	}
 	n := &t.s.spaces
 	n.Mu.Lock()

@@ -20,7 +20,7 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	}
 	t.materialize()
 	if !t.locks.whole || !t.locks.all && t.locks.held[stripe/64]&(1<<(stripe%64)) == 0 {
-		return fmt.Errorf("%w: stripe %d", errForeign, stripe)
+		return fmt.Errorf("%w: all keys of stripe %d", ErrNotLocked, stripe)
 	}
 	sp := t.s.spaces.Of(ns)
 	if sp == nil {

@@ -101,14 +101,14 @@ type touchedCollection struct {
 	head, tail int64
 }
 
-var (
-	errReadTx  = errors.New("bitcask: write in a read-only transaction")
-	errNotAll  = errors.New("BUG: this needs a fresh transaction on every key")
-	errForeign = errors.New("BUG: key outside the locks of its transaction")
-)
+var errReadTx = errors.New("bitcask: write in a read-only transaction")
+
+// ErrNotLocked is returned for a key that a transaction has not locked, because Begin was given others, and for a call
+// that needs all keys. The error says which.
+var ErrNotLocked = errors.New("stave: not locked by the transaction")
 
 // ErrTxDone is returned by methods of a transaction that has ended.
-var ErrTxDone = errors.New("bitcask: transaction has ended")
+var ErrTxDone = errors.New("stave: transaction has ended")
 
 // Begin starts a transaction on the given keys of any namespace.
 func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
@@ -274,7 +274,7 @@ func (t *Tx) hash(key string) (uint64, error) {
 		h = t.s.man.Seed.Hash(key)
 	}
 	if !t.locks.declared(h) {
-		return 0, fmt.Errorf("%w: %q", errForeign, key)
+		return 0, fmt.Errorf("%w: key %q", ErrNotLocked, key)
 	}
 	return h, nil
 }

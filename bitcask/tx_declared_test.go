@@ -1,7 +1,7 @@
 package bitcask_test
 
 import (
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,7 +28,7 @@ func TestOnlyDeclaredKeys(t *testing.T) {
 		put := tx.PutString(0, keys[n], []byte("v"))
 		each := tx.EachKey(0, s.StripeOfKey(keys[0]), 0, func(uint64, []byte, keydir.Type) bool { return true })
 		for _, err := range []error{found, put, each} {
-			if err == nil || !strings.Contains(err.Error(), "outside the locks") {
+			if !errors.Is(err, bitcask.ErrNotLocked) {
 				t.Errorf("%d keys: another one, of the same stripe: %v", n, err)
 			}
 		}

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/undo"
@@ -29,11 +30,20 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 	return true
 }
 
+// indexed is about how much memory the index takes for a record that a transaction has written, in bytes.
+const indexed = 128
+
+// Held is about how much memory the transaction has taken so far, in bytes: its records, what rolls them back, and what
+// the index has grown by. O(1).
+func (t *Tx) Held() int {
+	return cap(t.buf) + t.outOfLine + cap(t.recs)*int(unsafe.Sizeof(txRecord{})) + cap(t.undo)*int(unsafe.Sizeof(undo.Op{})) + len(t.recs)*indexed
+}
+
 // Savepoint is a moment within a transaction.
 type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
 
 // ErrSavepoint is returned for a savepoint of another transaction, or of a part of this one that has been rolled back.
-var ErrSavepoint = errors.New("bitcask: no such savepoint in the transaction")
+var ErrSavepoint = errors.New("stave: no such savepoint in the transaction")
 
 // Savepoint marks this moment, to come back to with RollbackTo.
 func (t *Tx) Savepoint() Savepoint {

@@ -42,6 +42,8 @@ type keys interface {
 	String(key string) db.String
 	Hash(key string) db.Hash
 	List(key string) db.List
+	Stream(key string) db.Stream
+	Key(key string) db.Key
 }
 
 // point is a value that JSON and gob both know.

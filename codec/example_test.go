@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -117,6 +118,75 @@ func ExampleList() {
 	check(err)
 	fmt.Println(next)
 	// Output: {a.pdf 3}
+}
+
+// A job stays in a list of those that are being done until it is done, so that a crash loses none.
+func ExampleList_MoveWait() {
+	store := example()
+	defer store.Close()
+
+	type job struct{ File string }
+	jobs, doing := codec.ListOf[job](store.List("jobs")), codec.ListOf[job](store.List("doing"))
+	_, err := jobs.PushBack(job{"a.pdf"})
+	check(err)
+
+	next, err := jobs.MoveWait(context.Background(), "doing", db.Front, db.Back)
+	check(err)
+	fmt.Println("doing", next.File)
+	n, err := doing.Remove(1, next)
+	check(err)
+	fmt.Println(n, "done")
+	// Output:
+	// doing a.pdf
+	// 1 done
+}
+
+// A session lives for an hour after its last use.
+func ExampleString_GetAndExpire() {
+	store := example()
+	defer store.Close()
+
+	session := codec.StringOf[User](store.String("session:77"))
+	check(session.Put(User{Name: "Ada"}, db.TTL(time.Hour)))
+	user, err := session.GetAndExpire(time.Hour)
+	check(err)
+	fmt.Println(user.Name)
+
+	user, err = session.GetAndDelete()
+	check(err)
+	_, err = session.Get()
+	fmt.Println(user.Name, "has left:", errors.Is(err, db.ErrNotFound))
+	// Output:
+	// Ada
+	// Ada has left: true
+}
+
+func ExampleStream() {
+	store := example()
+	defer store.Close()
+
+	type order struct {
+		Item string
+		Cent int
+	}
+	orders := codec.StreamOf[order](store.Stream("orders"))
+	mailers := orders.Group("mailers")
+	check(mailers.Create(db.StreamGroupStart{Make: true}))
+	for _, o := range []order{{"lamp", 2900}, {"desk", 19900}} {
+		_, err := orders.Add(o)
+		check(err)
+	}
+
+	entries, err := mailers.Read("worker 1", 10)
+	check(err)
+	for _, e := range entries {
+		fmt.Println("a mail about the", e.Value.Item)
+		_, err := mailers.Ack(e.ID)
+		check(err)
+	}
+	// Output:
+	// a mail about the lamp
+	// a mail about the desk
 }
 
 // upper is a codec of one's own.

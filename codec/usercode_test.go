@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"runtime"
 	"testing"
@@ -28,6 +29,7 @@ func TestCodecPanics(t *testing.T) {
 			everywhere := func(k keys) {
 				for _, h := range []any{
 					codec.String[int]{String: k.String("s"), Codec: c}, codec.Hash[int]{Hash: k.Hash("h"), Codec: c}, codec.List[int]{List: k.List("l"), Codec: c},
+					codec.Stream[int]{Stream: k.Stream("x"), Codec: c}, codec.StreamGroup[int]{StreamGroup: k.Stream("x").Group("g"), Codec: c},
 				} {
 					before := called
 					for i := range reflect.TypeOf(h).NumMethod() {
@@ -52,7 +54,7 @@ func TestCodecPanics(t *testing.T) {
 	}
 }
 
-// fill makes keys for all three kinds of handles, with the names that zero arguments stand for.
+// fill makes keys for all kinds of handles, with the names that zero arguments stand for.
 func fill(t *testing.T, k keys) {
 	t.Helper()
 	must(t, k.String("s").Put([]byte("1")))
@@ -60,6 +62,11 @@ func fill(t *testing.T, k keys) {
 	must(t, err)
 	_, err = k.List("l").PushBack([]byte("1"), []byte("2"))
 	must(t, err)
+	_, err = k.Stream("x").Add(db.Field{Name: codec.ValueField, Value: []byte("1")})
+	must(t, err)
+	if err := k.Stream("x").Group("g").Create(db.StreamGroupStart{}); err != nil && !errors.Is(err, db.ErrExists) {
+		t.Fatal(err)
+	}
 }
 
 // callMethod calls a method with one zero value for each parameter, and ranges over the iterator that it may return.

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,7 @@ import (
 // of their fields.
 func TestAliasesNameTheirFields(t *testing.T) {
 	fields := map[string][]string{}
-	for _, d := range typesOf(t, "../structures") {
+	for _, d := range packageOf(t, "../structures").Types {
 		spec := d.Decl.Specs[0].(*ast.TypeSpec)
 		if s, ok := spec.Type.(*ast.StructType); ok {
 			fields[d.Name] = []string{}
@@ -26,7 +27,7 @@ func TestAliasesNameTheirFields(t *testing.T) {
 		}
 	}
 	seen := 0
-	for _, d := range typesOf(t, ".") {
+	for _, d := range packageOf(t, ".").Types {
 		spec := d.Decl.Specs[0].(*ast.TypeSpec)
 		target, ok := spec.Type.(*ast.SelectorExpr)
 		if !ok || !spec.Assign.IsValid() || fields[target.Sel.Name] == nil {
@@ -49,7 +50,55 @@ func TestAliasesNameTheirFields(t *testing.T) {
 	}
 }
 
-func typesOf(t *testing.T, dir string) []*doc.Type {
+// belowDB are constants that no program meets: types of what the index has besides keys.
+var belowDB = []string{"keydir.Deadline", "keydir.FieldDeadlines", "keydir.Chunks", "keydir.StreamGroups"}
+
+// TestAliasesHaveTheirConstants: what a type that db has from another package can be is a name of db, too, and a program
+// needs no second import for it.
+func TestAliasesHaveTheirConstants(t *testing.T) {
+	have, seen := map[string]bool{}, 0 // "structures.EventSet", where db has a name for it
+	db := packageOf(t, ".")
+	named := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, spec := range v.Decl.Specs {
+				for _, value := range spec.(*ast.ValueSpec).Values {
+					if s, ok := value.(*ast.SelectorExpr); ok {
+						have[s.X.(*ast.Ident).Name+"."+s.Sel.Name] = true
+					}
+				}
+			}
+		}
+	}
+	named(db.Consts)
+	for _, d := range db.Types {
+		named(d.Consts)
+	}
+	for name, dir := range map[string]string{"structures": "../structures", "bitcask": "../bitcask", "keydir": "../keydir", "merge": "../merge"} {
+		other := map[string]*doc.Type{}
+		for _, d := range packageOf(t, dir).Types {
+			other[d.Name] = d
+		}
+		for _, d := range db.Types {
+			spec := d.Decl.Specs[0].(*ast.TypeSpec)
+			target, ok := spec.Type.(*ast.SelectorExpr)
+			if !ok || !spec.Assign.IsValid() || target.X.(*ast.Ident).Name != name || other[target.Sel.Name] == nil {
+				continue
+			}
+			for _, v := range other[target.Sel.Name].Consts {
+				for _, constant := range v.Names {
+					if seen++; ast.IsExported(constant) && !have[name+"."+constant] && !slices.Contains(belowDB, name+"."+constant) {
+						t.Errorf("%s: db has no name for %s.%s", d.Name, name, constant)
+					}
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d constants were found", seen)
+	}
+}
+
+func packageOf(t *testing.T, dir string) *doc.Package {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
 	must(t, err)
@@ -65,5 +114,5 @@ func typesOf(t *testing.T, dir string) []*doc.Type {
 	}
 	p, err := doc.NewFromFiles(fset, files, "x")
 	must(t, err)
-	return p.Types
+	return p
 }

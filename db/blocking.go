@@ -3,13 +3,14 @@ package db
 import "context"
 
 // The methods of this file wait for an element to take. Waiters for the same key are served first come, first served.
-// They end with the error of their context, and with ErrWrongType if a key holds another type when they are called. On
-// a handle of a transaction they do not wait but return ErrNotFound, for no element can arrive while it runs.
+// On a handle of a transaction they do not wait, for no element can arrive while it runs.
 
-// PopFrontWait is PopFront that waits for an element while the list does not exist.
+// PopFrontWait is PopFront that waits for an element while the list does not exist. It ends with the error of ctx, and
+// with ErrWrongType if the key holds another type when it is called. In a transaction it does not wait: ErrNotFound.
 func (l List) PopFrontWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Front) }
 
-// PopBackWait is PopBack that waits for an element while the list does not exist.
+// PopBackWait is PopBack that waits for an element while the list does not exist, as PopFrontWait does. In a
+// transaction it does not wait: ErrNotFound.
 func (l List) PopBackWait(ctx context.Context) ([]byte, error) { return l.popWait(ctx, Back) }
 
 func (l List) popWait(ctx context.Context, end End) (value []byte, err error) {
@@ -20,7 +21,8 @@ func (l List) popWait(ctx context.Context, end End) (value []byte, err error) {
 	return owned(value, err)
 }
 
-// MoveWait is Move that waits for an element while the list does not exist.
+// MoveWait is Move that waits for an element while the list does not exist, as PopFrontWait does. In a transaction it
+// does not wait: ErrNotFound.
 func (l List) MoveWait(ctx context.Context, to string, from, into End) (value []byte, err error) {
 	w := Wait{Keys: []string{l.key}, Type: TypeList, Others: []string{to}}
 	w.Do = func(tx *Tx, key string) (err error) {
@@ -31,7 +33,8 @@ func (l List) MoveWait(ctx context.Context, to string, from, into End) (value []
 	return owned(value, err)
 }
 
-// PopFirstWait is PopFirst that waits while none of the lists exists.
+// PopFirstWait is PopFirst that waits while none of the lists exists, as List.PopFrontWait does. In a transaction it
+// does not wait: ErrNotFound.
 func (k Keyspace) PopFirstWait(ctx context.Context, end End, n int, keys ...string) (key string, values [][]byte, err error) {
 	err = k.await(ctx, Wait{Keys: keys, Type: TypeList, Do: func(tx *Tx, from string) (err error) {
 		key, values, err = tx.Keyspace().PopFirst(end, n, from)
@@ -44,11 +47,11 @@ func (k Keyspace) PopFirstWait(ctx context.Context, end End, n int, keys ...stri
 }
 
 // PopMinWait removes and returns the member with the lowest score, and waits for one while the sorted set does not
-// exist.
+// exist, as List.PopFrontWait does. In a transaction it does not wait: ErrNotFound.
 func (z SortedSet) PopMinWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, false) }
 
 // PopMaxWait removes and returns the member with the highest score, and waits for one while the sorted set does not
-// exist.
+// exist, as List.PopFrontWait does. In a transaction it does not wait: ErrNotFound.
 func (z SortedSet) PopMaxWait(ctx context.Context) (Scored, error) { return z.popWait(ctx, true) }
 
 func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
@@ -59,7 +62,8 @@ func (z SortedSet) popWait(ctx context.Context, highest bool) (Scored, error) {
 	return members[0], nil
 }
 
-// PopFirstScoredWait is PopFirstScored that waits while none of the sorted sets exists.
+// PopFirstScoredWait is PopFirstScored that waits while none of the sorted sets exists, as List.PopFrontWait does. In a
+// transaction it does not wait: ErrNotFound.
 func (k Keyspace) PopFirstScoredWait(ctx context.Context, highest bool, n int, keys ...string) (key string, members []Scored, err error) {
 	err = k.await(ctx, Wait{Keys: keys, Type: TypeSortedSet, Do: func(tx *Tx, from string) (err error) {
 		key, members, err = tx.Keyspace().PopFirstScored(highest, n, from)
@@ -72,7 +76,7 @@ func (k Keyspace) PopFirstScoredWait(ctx context.Context, highest bool, n int, k
 }
 
 // ReadWait returns up to count entries after an id, all if count is 0, and waits for one while there is none. Entries
-// stay: everyone who waits for them gets them.
+// stay: everyone who waits for them gets them. In a transaction it does not wait: ErrNotFound.
 func (s Stream) ReadWait(ctx context.Context, after StreamID, count int) (entries []StreamEntry, err error) {
 	w := Wait{Keys: []string{s.key}, Type: TypeStream}
 	w.Ready = func(tx *Tx, key string) bool {

@@ -122,6 +122,29 @@ func (s *Store) Waiters(keys ...string) (n int) {
 	return n
 }
 
+// waitedKeys returns how many keys are waited for, in all namespaces, and how many of them by a waiter that is to be served
+// when the key is missing.
+func (s *Store) waitedKeys() (keys, missing int) {
+	o := &s.watchers
+	if o.waits.Load() == 0 {
+		return 0, 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting[TypeStream] == 0 {
+		return len(o.queues), 0
+	}
+	for at, q := range o.queues {
+		for e := q.Front(); at.typ == TypeStream && e != nil; e = e.Next() {
+			if e.Value.(*Waiter).wait.Missing {
+				missing++
+				break
+			}
+		}
+	}
+	return len(o.queues), missing
+}
+
 // wanted reports whether a key that has been given elements of a type may serve a waiter at the end of the transaction,
 // in the order of such gifts. Like Redis it checks for a waiter for that type, and for a waiter for that key: at the
 // end the key may hold another type.

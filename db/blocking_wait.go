@@ -210,10 +210,9 @@ func (t *Tx) holds(keys []string) bool {
 	})
 }
 
-// ServeWaiters serves the waiters from what the transaction has written so far, as its end does by itself. It is for a
-// transaction that runs several independent commands. It reports false if a waiter is left that uses keys which the
-// transaction has not locked: it is served right after the end, which should follow now.
-func (t *Tx) ServeWaiters() bool {
+// serveWaiters serves the waiters from what the transaction has written so far, as its end does. It reports false if a
+// waiter is left that uses keys which the transaction has not locked: see serverside.DB.
+func (t *Tx) serveWaiters() bool {
 	c := t.effects
 	if c == nil || c.insideServe || t.ended.Load() {
 		return true

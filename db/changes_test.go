@@ -3,6 +3,7 @@ package db_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,13 +11,14 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // listenToChanges collects what OnChanges reports, a string for each commit.
 func listenToChanges(t *testing.T, s *db.Store) (take func() []string) {
 	t.Helper()
 	var commits []string
-	t.Cleanup(s.OnChanges(func(changes []db.Change, _ db.Ticket) {
+	t.Cleanup(serverside.DB.OnChangesAndReads(s, func(changes []serverside.Change, _ uint64) {
 		var words []string
 		for _, c := range changes {
 			switch {
@@ -34,6 +36,26 @@ func listenToChanges(t *testing.T, s *db.Store) (take func() []string) {
 		taken := commits
 		commits = nil
 		return taken
+	}
+}
+
+// TestOnChangesWithoutReads: a program hears of changes, whatever a server has noted among them.
+func TestOnChangesWithoutReads(t *testing.T) {
+	s := openMemory(t)
+	var got [][]db.Change
+	defer s.OnChanges(func(changes []db.Change, _ db.Ticket) { got = append(got, changes) })()
+	must(t, s.Update(func(tx *db.Tx) error {
+		serverside.DB.SetOrigin(tx, 7)
+		err := tx.String("a").Put(nil)
+		if !serverside.DB.NoteRead(tx, "a") {
+			t.Error("the read is not noted")
+		}
+		return errors.Join(err, tx.String("b").Put(nil))
+	}))
+	must(t, s.Flush())
+	want := [][]db.Change{{{Key: "a"}, {Key: "b"}}, {{Whole: true}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("changes are %v, want %v", got, want)
 	}
 }
 
@@ -69,16 +91,16 @@ func TestOnChanges(t *testing.T) {
 			}, ""},
 			{"origins, reads and a savepoint", func() error {
 				return s.Update(func(tx *db.Tx) error {
-					tx.SetOrigin(7)
-					if tx.NoteRead("a") {
+					serverside.DB.SetOrigin(tx, 7)
+					if serverside.DB.NoteRead(tx, "a") {
 						t.Error("a read before the first change was noted")
 					}
 					err := tx.String("a").Put([]byte("1"))
-					tx.SetOrigin(8)
-					noted := tx.NoteRead("a")
+					serverside.DB.SetOrigin(tx, 8)
+					noted := serverside.DB.NoteRead(tx, "a")
 					mark := tx.Savepoint()
 					err = errors.Join(err, tx.String("b").Put([]byte("1")))
-					noted = tx.NoteRead("b") && noted
+					noted = serverside.DB.NoteRead(tx, "b") && noted
 					if !noted {
 						t.Error("a read after a change was not noted")
 					}

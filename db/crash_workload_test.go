@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -275,8 +276,8 @@ var crashWorkloads = []crashWorkload{
 		}
 		_, err := s.Trim(db.StreamTrim{})
 		w.step(err)
-		w.step(s.SetID(db.StreamID{Ms: 2}, db.StreamSetID{}))
-		_, err = s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 3}, Trim: &db.StreamTrim{MaxLen: 1}}, db.Field{Name: "f"})
+		w.step(s.SetID(db.StreamID{Ms: 6}, db.StreamSetID{}))
+		_, err = s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: 7}, Trim: &db.StreamTrim{MaxLen: 1}}, db.Field{Name: "f"})
 		w.step(err)
 	})},
 	{name: "libraries", change: noRotation, run: life(func(w *stepWorkload) {
@@ -285,7 +286,7 @@ var crashWorkloads = []crashWorkload{
 				if err := tx.String("length of " + name).Put([]byte(strconv.Itoa(n))); err != nil {
 					return err
 				}
-				return tx.PutLibrary(name, string(filler(n)))
+				return serverside.DB.PutLibrary(tx, name, string(filler(n)))
 			}))
 		}
 		for i := range 3 {

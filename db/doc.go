@@ -47,9 +47,9 @@
 // # Errors
 //
 // [ErrNotFound] and [ErrExists] are this package's. Refusals that Redis knows, such as [ErrWrongType], are values of
-// structures.Error whose text is Redis's; nothing was written. Errors of the log say which file and offset
-// (*bitcask.CorruptError) or which limit (bitcask.ErrTooLarge, bitcask.ErrIndexFull). After a failed sync every write
-// fails with bitcask.ErrFailed until the store is opened again.
+// structures.Error whose text is Redis's; nothing was written. [ErrNotLocked] is for a key that the caller has not named
+// to UpdateKeys. Errors of the log say which file and offset (*bitcask.CorruptError) or which limit ([ErrTooLarge],
+// bitcask.ErrIndexFull). After a failed sync every write fails with [ErrFailed] until the store is opened again.
 //
 // # Iterators
 //

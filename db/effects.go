@@ -3,6 +3,7 @@ package db
 import (
 	"slices"
 
+	"github.com/stavedb/stave/internal/serverside/calls"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -26,10 +27,10 @@ type effects struct {
 	serving     *deferral   // what this transaction is for, and
 	queue       *[]deferral // what comes after it
 
-	events  []Event  // for listeners, which get them after the commit
-	changes []Change // likewise, for those of OnChanges
-	hooks   []hook   // likewise, of Tx.OnCommit
-	dropped []nsKey  // a key that the current call has dropped: its replacement is not new
+	events  []Event        // for listeners, which get them after the commit
+	changes []calls.Change // likewise, for those of OnChanges
+	hooks   []hook         // likewise, of Tx.OnCommit
+	dropped []nsKey        // a key that the current call has dropped: its replacement is not new
 }
 
 // trackingTxn is the transaction as structures sees it while its effects are wanted: it records them. Expiry is not

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/internal/serverside/calls"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -30,16 +31,9 @@ type Event struct {
 	Lost uint64
 }
 
-// EventKind is an operation, by Redis's name: "set", "del", "expired", "hset" ... The constants are in package
-// structures.
-type EventKind = structures.EventKind
-
-// EventClass is a set of classes of events. The constants are in package structures.
-type EventClass = structures.EventClass
-
 // EventOptions say what a subscription is about. The zero value is every event of the namespace but "new".
 type EventOptions struct {
-	// Classes are the events to receive. Default: structures.AllClasses.
+	// Classes are the events to receive. Default: AllClasses.
 	Classes EventClass
 	// Everywhere is for the events of all namespaces. Default: those of the store's own.
 	Everywhere bool
@@ -215,10 +209,10 @@ type listeners struct {
 
 type listener struct {
 	classes EventClass
-	hear    func(Event)            // nil: it wants changes
-	changes func([]Change, Ticket) // nil: it wants events
-	shut    func()                 // called when the store closes
-	foreign bool                   // hear is a user's function
+	hear    func(Event)                  // nil: it wants changes
+	changes func([]calls.Change, uint64) // nil: it wants events
+	shut    func()                       // called when the store closes
+	foreign bool                         // hear is a user's function
 }
 
 func (c *core) listen(l *listener) *listener {
@@ -263,7 +257,7 @@ func (o *listeners) want(class EventClass) bool { return EventClass(o.classes.Lo
 // notifyListeners passes changes and events on to their listeners, and calls the hooks in their places among the
 // events. The changes come first: whoever hears of an event no longer trusts what he has cached. The keys of all are
 // locked.
-func (c *core) notifyListeners(ticket Ticket, events []Event, changes []Change, hooks ...hook) {
+func (c *core) notifyListeners(ticket Ticket, events []Event, changes []calls.Change, hooks ...hook) {
 	if len(events) == 0 && len(changes) == 0 && len(hooks) == 0 {
 		return
 	}
@@ -295,10 +289,10 @@ func (c *core) notifyListeners(ticket Ticket, events []Event, changes []Change, 
 	}
 }
 
-func (l *listener) notify(ticket Ticket, events []Event, changes []Change) {
+func (l *listener) notify(ticket Ticket, events []Event, changes []calls.Change) {
 	if l.changes != nil {
 		if len(changes) > 0 {
-			l.changes(changes, ticket)
+			l.changes(changes, uint64(ticket))
 		}
 		return
 	}
@@ -331,10 +325,10 @@ func (c *core) notifyNamespaces(e EventKind, ticket uint64, err error, namespace
 		return
 	}
 	events := make([]Event, len(namespaces))
-	changes := make([]Change, len(namespaces))
+	changes := make([]calls.Change, len(namespaces))
 	for i, ns := range namespaces {
 		events[i] = Event{Namespace: ns, Kind: e}
-		changes[i] = Change{Namespace: ns, Whole: true}
+		changes[i] = calls.Change{Namespace: ns, Whole: true}
 	}
 	c.notifyListeners(Ticket(ticket), events, changes)
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/structures"
 )
 
 func ExampleStore_Events() {
 	store := example()
-	events, err := store.Events(db.EventOptions{Classes: structures.ClassList | structures.ClassGeneric, Match: "job*"})
+	events, err := store.Events(db.EventOptions{Classes: db.ClassList | db.ClassGeneric, Match: "job*"})
 	check(err)
 
 	jobs := store.List("jobs")
@@ -22,11 +21,19 @@ func ExampleStore_Events() {
 
 	for event := range events.All(context.Background()) {
 		fmt.Println(event.Kind, event.Key)
+		switch event.Kind {
+		case db.EventLPush, db.EventRPush:
+			fmt.Println("there is something to do")
+		case db.EventDel:
+			fmt.Println("all is done")
+		}
 	}
 	// Output:
 	// rpush jobs
+	// there is something to do
 	// lpop jobs
 	// del jobs
+	// all is done
 }
 
 func ExampleKeyspace_Range() {

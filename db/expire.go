@@ -193,9 +193,7 @@ func expiryRest(every, took time.Duration, behind bool) time.Duration {
 	return every
 }
 
-// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
-// deleted or not.
-func (s *Store) SetExpiryCycle(on bool) { s.noExpiry.Store(!on) }
+func (s *Store) setExpiryCycle(on bool) { s.noExpiry.Store(!on) }
 
 // Expire reaps due keys and fields, earliest first, until the budget or the
 // number of keys is used up, and returns how many. Of one hash it reaps a

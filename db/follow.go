@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/serverside/calls"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -70,7 +71,7 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 	}
 	wantChanges := s.listeners.wantChanges.Load()
 	waited := s.watchers.keys.Load() != 0
-	var changes []Change
+	var changes []calls.Change
 	var awaited []nsKey
 	for i := range f.Keys {
 		k := &f.Keys[i]
@@ -89,14 +90,14 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 		if !named {
 			continue
 		}
-		one := Change{Namespace: ns, Key: k.Key}
+		one := calls.Change{Namespace: ns, Key: k.Key}
 		if n := len(changes); n == 0 || changes[n-1] != one {
 			changes = append(changes, one)
 			awaited = s.watchers.noteFollowed(awaited, nsKey{ns, k.Key})
 		}
 	}
 	for _, ns := range f.Whole {
-		changes = append(changes, Change{Namespace: ns, Whole: true})
+		changes = append(changes, calls.Change{Namespace: ns, Whole: true})
 		awaited = s.watchers.noteFollowedIn(awaited, ns)
 	}
 	s.tellChanges(f.Sequence, changes)
@@ -105,7 +106,7 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 
 // tellChanges notifies the listeners of OnChanges. One that panics is not the business of the writer, which is another
 // store.
-func (s *Store) tellChanges(sequence uint64, changes []Change) {
+func (s *Store) tellChanges(sequence uint64, changes []calls.Change) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.opts.Logger.Error("a listener to changes has panicked", "panic", fmt.Sprint(p))
@@ -150,10 +151,10 @@ func (s *Store) reloading(ctx context.Context, fresh *bitcask.Store) (install fu
 		}
 		namespaces := append(before, s.base.Namespaces()...)
 		slices.Sort(namespaces)
-		var changes []Change
+		var changes []calls.Change
 		var awaited []nsKey
 		for _, ns := range slices.Compact(namespaces) {
-			changes = append(changes, Change{Namespace: ns, Whole: true})
+			changes = append(changes, calls.Change{Namespace: ns, Whole: true})
 			awaited = s.watchers.noteFollowedIn(awaited, ns)
 		}
 		s.tellChanges(fresh.Sequence(), changes)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -28,7 +29,7 @@ var storeUses = map[string]struct {
 		return s.UpdateKeys([]string{"j"}, func(*db.Tx) error { return nil })
 	}, true},
 	"Begin":    {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
-	"TryBegin": {func(_ *testing.T, s *db.Store) error { _, _, err := s.TryBegin(false, "j"); return err }, true},
+	"TryBegin": {func(_ *testing.T, s *db.Store) error { _, _, err := serverside.DB.TryBegin(s, false, "j"); return err }, true},
 	"Await": {func(t *testing.T, s *db.Store) error {
 		return s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { return nil }})
 	}, true},
@@ -69,7 +70,7 @@ var storeUses = map[string]struct {
 	}, true},
 	"Sync": {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
 	"InterruptibleKeyspace": {func(_ *testing.T, s *db.Store) error {
-		_, err := s.InterruptibleKeyspace(func() error { return nil }).Keys("*")
+		_, err := serverside.DB.InterruptibleKeyspace(s, func() error { return nil }).Keys("*")
 		return err
 	}, true},
 	"Position":    {func(_ *testing.T, s *db.Store) error { s.Position(); return nil }, false},
@@ -86,8 +87,12 @@ var storeUses = map[string]struct {
 		return nil
 	}, false},
 	"OnChanges": {func(_ *testing.T, s *db.Store) error { s.OnChanges(func([]db.Change, db.Ticket) {})(); return nil }, false},
-	"NewWatch":  {func(_ *testing.T, s *db.Store) error { s.NewWatch().Close(); return nil }, false},
-	"Use":       {func(_ *testing.T, s *db.Store) error { _, err := s.Use(1); return err }, false},
+	"OnChangesAndReads": {func(_ *testing.T, s *db.Store) error {
+		serverside.DB.OnChangesAndReads(s, func([]serverside.Change, uint64) {})()
+		return nil
+	}, false},
+	"NewWatch": {func(_ *testing.T, s *db.Store) error { s.NewWatch().Close(); return nil }, false},
+	"Use":      {func(_ *testing.T, s *db.Store) error { _, err := s.Use(1); return err }, false},
 	"Survey": {func(_ *testing.T, s *db.Store) error {
 		_, err := s.Survey(context.Background(), db.SurveyOptions{})
 		return err
@@ -100,10 +105,10 @@ var storeUses = map[string]struct {
 	"Namespaces":     {func(_ *testing.T, s *db.Store) error { s.Namespaces(); return nil }, false},
 	"Log":            {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
 	"Merger":         {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
-	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { s.SetExpiryCycle(true); return nil }, false},
+	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { serverside.DB.SetExpiryCycle(s, true); return nil }, false},
 	"MergeSoon":      {func(_ *testing.T, s *db.Store) error { s.MergeSoon(); return nil }, false},
-	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := s.Libraries(); return err }, false},
-	"LibraryChanges": {func(_ *testing.T, s *db.Store) error { s.LibraryChanges(); return nil }, false},
+	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.Libraries(s); return err }, false},
+	"LibraryChanges": {func(_ *testing.T, s *db.Store) error { serverside.DB.LibraryChanges(s); return nil }, false},
 }
 
 // callbacks are the places where a user's code runs while keys are locked.
@@ -155,10 +160,8 @@ var callbacks = map[string]func(t *testing.T, s *db.Store, fn func()){
 // TestNestedUseOfEverything: within a closure or a callback of the store, each of its methods, and of its handles',
 // works or fails with ErrNested. None waits for itself.
 func TestNestedUseOfEverything(t *testing.T) {
-	typ := reflect.TypeFor[*db.Store]()
 	maker := reflect.TypeFor[makers]()
-	for i := range typ.NumMethod() {
-		name := typ.Method(i).Name
+	for name := range methodsOf(reflect.TypeFor[*db.Store]()) {
 		if _, makes := maker.MethodByName(name); makes || name == "ClockWas" || name == "Waiting" { // the latter are there for tests
 			continue
 		}

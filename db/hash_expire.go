@@ -9,7 +9,8 @@ import (
 // Fields of a hash may have deadlines of their own. Such a field is gone from its deadline on, and the last field takes
 // the key with it. Writing a field clears its deadline, except where it is said to stay.
 
-// FieldResult is what a call did to the deadline of one field. The numbers are those that Redis replies.
+// FieldResult is what a call did to the deadline of one field. The numbers are those that Redis replies; its String says
+// what they mean.
 type FieldResult = structures.FieldResult
 
 // What became of a field.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // TestInterrupt: every call that walks through many elements ends when the transaction is to end, and nothing of it is
@@ -78,7 +79,7 @@ func TestInterrupt(t *testing.T) {
 			}
 			asked := 0
 			stop := errors.New("stop")
-			tx.SetInterrupt(func() error { asked++; return stop })
+			serverside.DB.SetInterrupt(tx, func() error { asked++; return stop })
 			_, puts := tx.Set("written").Add("before")
 			got := call(tx)
 			if asked == 0 {
@@ -147,7 +148,7 @@ func TestRoom(t *testing.T) {
 		}
 		var asked []int
 		refuse := false
-		tx.SetRoom(func(n int) error {
+		serverside.DB.SetRoom(tx, func(n int) error {
 			asked = append(asked, n)
 			if refuse {
 				return none

@@ -14,7 +14,7 @@ import (
 // name.
 type Keyspace struct {
 	handle
-	interrupt func() error // see the function Interruptible
+	interrupt func() error // asked by Keys and Scan; nil: never
 }
 
 // Keyspace returns a handle on the store's keys. It reads nothing.

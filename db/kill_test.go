@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -74,7 +75,7 @@ func (p killPlan) operation(writer, i int, s *db.Store) error {
 					return err
 				}
 			}
-			return tx.PutLibrary(fmt.Sprint(writer, "_", rng.IntN(3)), text)
+			return serverside.DB.PutLibrary(tx, fmt.Sprint(writer, "_", rng.IntN(3)), text)
 		})
 	case n < 15:
 		failing := rng.IntN(5) == 0

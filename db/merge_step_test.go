@@ -18,6 +18,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/test/vfstest"
@@ -185,7 +186,7 @@ var stepActs = []stepAct{
 }
 
 func putLibrary(s *db.Store, name, text string) error {
-	return s.Update(func(tx *db.Tx) error { return tx.PutLibrary(name, text) })
+	return s.Update(func(tx *db.Tx) error { return serverside.DB.PutLibrary(tx, name, text) })
 }
 
 func first[T any](_ T, err error) error { return err }

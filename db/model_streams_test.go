@@ -281,6 +281,8 @@ func opXSetID(x *modelOp) {
 	case want != nil:
 	case s == nil:
 		want = db.ErrNotFound
+	case last.Less(s.deleted):
+		want = structures.ErrStreamSetBelowDeleted
 	case len(s.entries) > 0 && last.Less(s.entries[len(s.entries)-1].id):
 		want = structures.ErrStreamSetTop
 	case len(s.entries) > 0 && o.Added != nil && *o.Added < uint64(len(s.entries)):

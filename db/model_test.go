@@ -19,6 +19,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
@@ -621,14 +622,14 @@ func (m *modelTest) inTransaction(tx *db.Tx) {
 // library puts a library, or deletes it.
 func (m *modelTest) library(tx *db.Tx) {
 	name, n := modelNames[m.rng.IntN(len(modelNames))]+"x", m.rng.IntN(3)*m.rng.IntN(100)
-	name = name[:min(len(name), db.MaxLibraryName)]
+	name = name[:min(len(name), bitcask.MaxLibraryName)]
 	if n > 0 && m.rng.IntN(20) == 0 {
 		n *= 1000 // in several parts
 	}
 	m.done["library"]++
 	m.note("library %q of %d bytes", name, n)
 	text := strings.Repeat(string(rune('a'+m.step%26)), n)
-	m.must("put a library", tx.PutLibrary(name, text))
+	m.must("put a library", serverside.DB.PutLibrary(tx, name, text))
 	if delete(m.model[modelLibraries], name); n > 0 {
 		m.model[modelLibraries][name] = &modelValue{typ: db.TypeString, str: text}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // modelNamespaces is how many namespaces a model has.
@@ -159,7 +160,7 @@ func readModel(s *db.Store) (*model, error) {
 				}
 			}
 		}
-		libraries, err := s.Libraries() // of the same moment: libraries are put with all keys locked
+		libraries, err := serverside.DB.Libraries(s) // of the same moment: libraries are put with all keys locked
 		for name, text := range libraries {
 			m[modelLibraries][name] = &modelValue{typ: db.TypeString, str: text}
 		}

@@ -61,7 +61,7 @@ func TestValidOptions(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheirPackage first, and a directory once.
+// TestErrorsNameTheirPackage first, or Stave where it is that of two packages, and a directory once.
 func TestErrorsNameTheirPackage(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	_, missing := db.Open(none, &db.Options{ReadOnly: true})
@@ -69,13 +69,14 @@ func TestErrorsNameTheirPackage(t *testing.T) {
 	_, memory := db.OpenMemory(&db.Options{ReadOnly: true})
 	s := open(t)
 	readOnly := s.View(func(tx *db.Tx) error { return tx.String("k").Put(nil) })
+	notLocked := s.UpdateKeys([]string{"k"}, func(tx *db.Tx) error { return tx.String("other").Put(nil) })
 	long := s.String(string(make([]byte, 1<<16))).Put(nil)
 	_, absent := s.String("k").Get()
 	must(t, s.Close())
 	for what, err := range map[string]error{
-		"missing": missing, "option": option, "memory": memory, "read-only": readOnly, "long": long, "absent": absent, "closed": s.String("k").Put(nil),
+		"missing": missing, "option": option, "memory": memory, "read-only": readOnly, "not locked": notLocked, "long": long, "absent": absent, "closed": s.String("k").Put(nil),
 	} {
-		if text := fmt.Sprint(err); !strings.HasPrefix(text, "db: ") && !strings.HasPrefix(text, "bitcask: ") {
+		if text, _, _ := strings.Cut(fmt.Sprint(err), ": "); text != "db" && text != "stave" && text != "bitcask" {
 			t.Errorf("%s: %s", what, text)
 		}
 	}

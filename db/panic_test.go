@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -34,8 +35,11 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"Store.Survey": {func(t *testing.T, s *db.Store, cb func()) {
 		ok[db.Survey](t)(s.Survey(t.Context(), db.SurveyOptions{Progress: func(int) { cb() }}))
 	}},
-	"Store.Await":     {awaitAtOnce, awaitServed, awaitServedLater},
-	"Store.OnEvents":  onCommits(func(s *db.Store, cb func()) func() { return s.OnEvents(structures.AllClasses, func(db.Event) { cb() }) }),
+	"Store.Await":    {awaitAtOnce, awaitServed, awaitServedLater},
+	"Store.OnEvents": onCommits(func(s *db.Store, cb func()) func() { return s.OnEvents(structures.AllClasses, func(db.Event) { cb() }) }),
+	"Store.OnChangesAndReads": onCommits(func(s *db.Store, cb func()) func() {
+		return serverside.DB.OnChangesAndReads(s, func([]serverside.Change, uint64) { cb() })
+	}),
 	"Store.OnChanges": onCommits(func(s *db.Store, cb func()) func() { return s.OnChanges(func([]db.Change, db.Ticket) { cb() }) }),
 	"Tx.Try": {
 		func(t *testing.T, s *db.Store, cb func()) {
@@ -77,14 +81,14 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			for i := range 1000 {
 				must(t, s.String(fmt.Sprint("interruptible", i)).Put(nil))
 			}
-			_, err := s.InterruptibleKeyspace(func() error { cb(); return nil }).Keys("none*")
+			_, err := serverside.DB.InterruptibleKeyspace(s, func() error { cb(); return nil }).Keys("none*")
 			must(t, err)
 		},
 	},
 	"Tx.SetInterrupt": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.Update(func(tx *db.Tx) error {
-				tx.SetInterrupt(func() error { cb(); return nil })
+				serverside.DB.SetInterrupt(tx, func() error { cb(); return nil })
 				_, err := tx.Keyspace().Exists(slices.Repeat([]string{"set"}, 1000)...)
 				return err
 			}))
@@ -94,7 +98,7 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.String("long").Put(make([]byte, 2<<20)))
 			must(t, s.Update(func(tx *db.Tx) error {
-				tx.SetRoom(func(int) error { cb(); return nil })
+				serverside.DB.SetRoom(tx, func(int) error { cb(); return nil })
 				_, err := tx.String("long").Get()
 				return err
 			}))

@@ -23,8 +23,9 @@ var (
 	ErrWrongType = structures.ErrWrongType // the key holds another type
 	ErrClosed    = bitcask.ErrClosed
 	ErrReadOnly  = bitcask.ErrReadOnly
-	ErrNoSpace   = bitcask.ErrNoSpace // the disk is full: deletes still work, the rest when there is space
-	ErrFailed    = bitcask.ErrFailed  // a write or sync has failed: reopen the store
+	ErrNoSpace   = bitcask.ErrNoSpace  // the disk is full: deletes still work, the rest when there is space
+	ErrFailed    = bitcask.ErrFailed   // a write or sync has failed: reopen the store
+	ErrTooLarge  = bitcask.ErrTooLarge // a key, an element, a value or a commit is over its limit
 )
 
 // Store is an open store, seen through one of its namespaces. Its methods may
@@ -53,7 +54,7 @@ type core struct {
 
 	merger    *merge.Merger
 	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
-	noExpiry  atomic.Bool   // SetExpiryCycle has stopped it
+	noExpiry  atomic.Bool   // setExpiryCycle has stopped it
 
 	stop context.CancelFunc
 	work sync.WaitGroup

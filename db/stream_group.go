@@ -191,7 +191,7 @@ func (g StreamGroup) Read(consumer string, count int) ([]StreamEntry, error) {
 }
 
 // ReadWait is Read that waits while there is nothing new. Who came first gets the next entries. It fails with
-// structures.ErrNoGroup once the stream or the group is deleted.
+// structures.ErrNoGroup once the stream or the group is deleted. In a transaction it does not wait: ErrNotFound.
 func (g StreamGroup) ReadWait(ctx context.Context, consumer string, count int) (list []StreamEntry, err error) {
 	err = g.stream.await(ctx, g.Wait([]string{g.stream.key}, func(tx *Tx, key string) (err error) {
 		list, err = tx.Stream(key).Group(g.name).Read(consumer, count)

@@ -132,16 +132,16 @@ func callsUser(t reflect.Type) bool {
 // methodsWithCallbacks are those that take or return a function, by "Type.Method".
 func methodsWithCallbacks() (names []string) {
 	for _, r := range receivers {
-		for i := range r.NumMethod() {
-			m, found := r.Method(i), false
-			for j := 1; j < m.Type.NumIn(); j++ {
-				found = found || callsUser(m.Type.In(j))
+		for name, m := range methodsOf(r) {
+			found := false
+			for j := 1; j < m.Type().NumIn(); j++ {
+				found = found || callsUser(m.Type().In(j))
 			}
-			for j := range m.Type.NumOut() {
-				found = found || m.Type.Out(j).Kind() == reflect.Func
+			for j := range m.Type().NumOut() {
+				found = found || m.Type().Out(j).Kind() == reflect.Func
 			}
 			if found {
-				names = append(names, nameOf(r)+"."+m.Name)
+				names = append(names, nameOf(r)+"."+name)
 			}
 		}
 	}

@@ -84,6 +84,10 @@ var (
 	// ErrNotBegun is returned by Tx.End for a transaction that the store ends by
 	// itself, as View, Update and Wait do.
 	ErrNotBegun = errors.New("db: End of a transaction that Begin has not made")
+	// ErrNotLocked is returned for a key that a transaction has not been given: ViewKeys, UpdateKeys and Begin get the
+	// keys that it may touch, and Wait has those of Do. The error names the key. Calls on all keys, such as Keyspace.Keys
+	// and Tx.Flush, need View, Update, or Begin without keys.
+	ErrNotLocked = bitcask.ErrNotLocked
 	// ErrSavepoint is returned by Tx.RollbackTo for a savepoint of another
 	// transaction, or of a part that was rolled back.
 	ErrSavepoint = bitcask.ErrSavepoint
@@ -199,7 +203,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 		t.notifyWaiters(ticket, outcome)
 	}()
 	if err == nil {
-		t.ServeWaiters()
+		t.serveWaiters()
 	}
 	if err == nil && t.write {
 		var n uint64

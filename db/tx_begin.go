@@ -33,7 +33,7 @@ func (s *Store) begin(write bool, keys []string) (*Tx, error) {
 	return s.begunTx(base, write), nil
 }
 
-// begunTx is the transaction over a log's transaction that Begin or TryBegin has begun.
+// begunTx is the transaction over a log's transaction that Begin or tryBegin has begun.
 func (s *Store) begunTx(base *bitcask.Tx, write bool) *Tx {
 	base.Borrow()
 	t := s.newTx(base, write)
@@ -41,11 +41,7 @@ func (s *Store) begunTx(base *bitcask.Tx, write bool) *Tx {
 	return t
 }
 
-// TryBegin is Begin for callers that must not wait, such as an event loop: ok is
-// false if another transaction holds a lock that it needs, or a commit would probably
-// have to wait until the disk has taken what came before. Nothing has begun then,
-// nor after an error. Without keys it locks everything, as Begin does.
-func (s *Store) TryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
+func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
 	if err := s.guard.check(); err != nil {
 		return nil, false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // TestTryBegin: TryBegin begins where Begin would not wait, and otherwise leaves no lock behind.
@@ -13,7 +14,7 @@ func TestTryBegin(t *testing.T) {
 	s := open(t)
 	try := func(write bool, keys ...string) bool {
 		t.Helper()
-		tx, ok, err := s.TryBegin(write, keys...)
+		tx, ok, err := serverside.DB.TryBegin(s, write, keys...)
 		must(t, err)
 		if !ok {
 			return false
@@ -50,7 +51,7 @@ func TestTryBegin(t *testing.T) {
 		}
 	}
 	must(t, s.Close())
-	if _, ok, err := s.TryBegin(true, "k"); ok || !errors.Is(err, db.ErrClosed) {
+	if _, ok, err := serverside.DB.TryBegin(s, true, "k"); ok || !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed: %t, %v", ok, err)
 	}
 }

@@ -34,9 +34,9 @@ type watchers struct {
 
 	mu      sync.Mutex // guards the rest, and Waiter.claimed
 	closed  bool
-	watches map[nsKey]map[*Watch]struct{}
-	queues  map[awaited]*list.List // of *Waiter, first come first
-	waiting map[Type]int           // keys in queues, by the type that they are to hold
+	watches map[nsKey]map[*Watch]bool // whether the key existed when it was added
+	queues  map[awaited]*list.List    // of *Waiter, first come first
+	waiting map[Type]int              // keys in queues, by the type that they are to hold
 }
 
 // Watch reports whether keys have changed since they were added to it: whether they have been written, deleted, or have
@@ -77,7 +77,7 @@ func (w *Watch) Add(tx *Tx, keys ...string) error {
 			return err
 		}
 		w.existed[p] = exists
-		w.core.watchers.watch(p, w)
+		w.core.watchers.watch(p, w, exists)
 	}
 	return nil
 }
@@ -127,17 +127,17 @@ func (w *Watch) Close() {
 }
 
 // watch is called with the key locked, so the next writer sees that the number of watchers has grown.
-func (o *watchers) watch(p nsKey, w *Watch) {
+func (o *watchers) watch(p nsKey, w *Watch, existed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count(1)
 	if o.watches == nil {
-		o.watches = make(map[nsKey]map[*Watch]struct{})
+		o.watches = make(map[nsKey]map[*Watch]bool)
 	}
 	if o.watches[p] == nil {
-		o.watches[p] = make(map[*Watch]struct{})
+		o.watches[p] = make(map[*Watch]bool)
 	}
-	o.watches[p][w] = struct{}{}
+	o.watches[p][w] = existed
 }
 
 func (o *watchers) unwatch(p nsKey, w *Watch) {
@@ -164,8 +164,8 @@ func (o *watchers) note(p nsKey) {
 	}
 }
 
-// notifySwapped marks the watches of two namespaces that are about to be swapped, as far as either has the key, and
-// returns the awaited keys.
+// notifySwapped marks the watches of two namespaces that are about to be swapped, as far as the key existed when it was
+// added or exists in either, and returns the awaited keys. A key that has expired does not exist, deleted or not.
 func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 	o := &s.watchers
 	o.mu.Lock()
@@ -174,10 +174,9 @@ func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 		if p.ns != a && p.ns != b {
 			continue
 		}
-		inA, _, errA := t.Find(a, p.key)
-		inB, _, errB := t.Find(b, p.key)
-		if errA != nil || errB != nil || inA.Type != keydir.None || inB.Type != keydir.None {
-			for w := range watches {
+		exists := s.existsIn(t, a, p.key) || s.existsIn(t, b, p.key)
+		for w, existed := range watches {
+			if existed || exists {
 				w.changed.Store(true)
 			}
 		}
@@ -188,6 +187,16 @@ func (s *Store) notifySwapped(t *bitcask.Tx, a, b int) (awaited []nsKey) {
 		}
 	}
 	return awaited
+}
+
+// existsIn reports whether a namespace has a key whose deadline has not passed, or cannot be asked.
+func (s *Store) existsIn(t *bitcask.Tx, ns int, key string) bool {
+	slot, _, err := t.Find(ns, key)
+	if err != nil || slot.Type == keydir.None {
+		return err != nil
+	}
+	deadline, ok := s.deadlines.Get(s.base.Space(ns), key)
+	return !ok || deadline > s.clock.now()
 }
 
 // serveAll offers keys to their waiters.

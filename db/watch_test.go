@@ -60,7 +60,7 @@ func TestWatch(t *testing.T) {
 			if err := addEntry(s); err != nil {
 				return err
 			}
-			_, err := s.Stream("k").Delete(db.StreamID{Ms: 3})
+			_, err := s.Stream("k").Trim(db.StreamTrim{})
 			return err
 		}, setLastID(1, 0), false},
 		{"a stream made with a group", nil, func(s *db.Store) error {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/leak"
 	"github.com/stavedb/stave/jsonl"
 )
@@ -414,7 +415,7 @@ func TestExportBesideWriters(t *testing.T) {
 func TestLibraries(t *testing.T) {
 	store := open(t)
 	lines(t, store, `{"library":"a","value":"1"}`, str("k"), `{"library":"b","value":"2"}`, `{"value":"3","library":"a"}`)
-	if got, err := store.Libraries(); err != nil || !maps.Equal(got, map[string]string{"a": "3", "b": "2"}) {
+	if got, err := serverside.DB.Libraries(store); err != nil || !maps.Equal(got, map[string]string{"a": "3", "b": "2"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 	var out strings.Builder

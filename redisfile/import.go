@@ -15,9 +15,9 @@ import (
 
 // ImportOptions configure an import. The zero value works.
 type ImportOptions struct {
-	// BadKey is called with each key that the store refuses, after all keys before it have been stored. If it returns
-	// nil, the key is skipped; otherwise the import ends with what it returns. Default: the import ends with
-	// the *KeyError.
+	// BadKey is called with each key that the store refuses, or whose value cannot be decoded (the Err is a *FileError),
+	// after all keys before it have been stored. If it returns nil, the key is skipped; otherwise the import ends with what
+	// it returns. Default: the import ends with the *KeyError, or with the *FileError.
 	BadKey func(*KeyError) error
 	// Library is called with the text of each library of functions, after all keys before it have been stored. An error
 	// means that it is refused, as a key can be. Default: it is stored under the name that its first line states, and
@@ -110,19 +110,32 @@ func importRDB(ctx context.Context, store *db.Store, r io.Reader, o ImportOption
 		}
 		return add(it)
 	}
+	if o.BadKey != nil {
+		file.Bad = func(e *rdb.Entry, why *rdb.FileError) error { return im.Refuse(keyimport.Item{Entry: *e}, why) }
+	}
+	var recounted int64
+	var odd string // the first of them
 	err = file.Visit(func(e *rdb.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if e.Last && e.Value.Stream != nil && e.Value.Stream.Recounted {
+			if recounted++; recounted == 1 {
+				odd = string(e.Name[:min(len(e.Name), 100)])
+			}
+		}
 		return add(keyimport.Item{Entry: *e})
 	})
+	if recounted > 0 && o.Warn != nil {
+		o.Warn(fmt.Sprintf("streams whose length, last id or number of added entries is not what their entries say, as early releases of Redis 5 wrote them: %d, the first is %q; they were counted anew", recounted, odd))
+	}
 	if flushErr := im.Flush(); err == nil { // the file may have failed within a value
 		err = flushErr
 	} else if flushErr != nil {
 		err = errors.Join(err, flushErr)
 	}
-	if v := file.Version(); v > rdb.Newest && o.Warn != nil {
-		o.Warn(fmt.Sprintf("the file has version %d of the format, which is later than %d; all of it was understood up to here", v, rdb.Newest))
+	if newest, later := file.Later(); later && o.Warn != nil {
+		o.Warn(fmt.Sprintf("the file has version %d of the format, which is later than %d; all of it was understood up to here", file.Version(), newest))
 	}
 	sum := im.Result()
 	result = ImportResult{Keys: sum.Keys, Libraries: sum.Libraries, Expired: sum.Expired, Skipped: sum.Skipped}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/redisfile"
 )
 
@@ -26,7 +27,9 @@ var libraries = map[string]string{
 func put(t *testing.T, store *db.Store, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
-		if err := store.Update(func(tx *db.Tx) error { return tx.PutLibrary(name, text) }); err != nil {
+		if err := store.Update(func(tx *db.Tx) error {
+			return serverside.DB.PutLibrary(tx, name, text)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +38,7 @@ func put(t *testing.T, store *db.Store, texts map[string]string) {
 // holds reports an error unless the libraries of a store are want.
 func holds(t *testing.T, store *db.Store, want map[string]string) {
 	t.Helper()
-	if got, err := store.Libraries(); err != nil || !maps.Equal(got, want) {
+	if got, err := serverside.DB.Libraries(store); err != nil || !maps.Equal(got, want) {
 		t.Errorf("libraries %.300q, %v; want %.300q", got, err, want)
 	}
 }

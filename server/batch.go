@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 )
@@ -301,7 +302,7 @@ func (b *batch) transact() (err error) {
 		}
 		err = failed
 	}()
-	tx.Prefetch()
+	serverside.DB.Prefetch(tx)
 	err = b.runInTx(tx)
 	return err
 }
@@ -371,7 +372,7 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	default:
 		// Who waits comes before the next command, as if each were alone: if need be by ending
 		// the transaction here.
-		return tx.ServeWaiters(), nil
+		return serverside.DB.ServeWaiters(tx), nil
 	}
 	return true, nil
 }

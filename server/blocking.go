@@ -28,6 +28,8 @@ import (
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
 	command   *command.Command
+	args      [][]byte            // its own, for the slow log
+	took      time.Duration       // until it waited
 	waiter    *db.Waiter          // nil: nothing that a writer could give
 	deadline  time.Time           // zero: none
 	reply     func(*command.Call) // replies with what the waiter was given
@@ -100,7 +102,7 @@ func (b *blocked) giveUp(how waitEnd) bool {
 	return true
 }
 
-// errBlocked ends a handler whose command waits. It has neither replied nor changed anything.
+// errBlocked ends a handler whose command waits. It has not replied; what it has changed is committed.
 var errBlocked = errors.New("the command waits")
 
 // startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
@@ -108,11 +110,11 @@ var errBlocked = errors.New("the command waits")
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{command: c.Command, reply: reply, ended: make(chan struct{}, 1)}
+	b := &blocked{command: c.Command, args: cloneArgs(c.Args), reply: reply, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
 	}
-	do, user, cmd, args := w.Do, s.who.user, c.Command, cloneArgs(c.Args)
+	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
 			return &deniedError{d} // and what the key holds is there for the next
@@ -136,7 +138,7 @@ func cloneArgs(args [][]byte) [][]byte {
 // waitLong lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	b := &blocked{command: c.Command, late: late, ended: make(chan struct{}, 1)}
+	b := &blocked{command: c.Command, args: cloneArgs(c.Args), late: late, ended: make(chan struct{}, 1)}
 	if timeout > 0 {
 		b.deadline = s.statsSince.Add(timeout)
 	}
@@ -195,6 +197,16 @@ func (s *Session) unblock() {
 	s.client.blocked.Store(nil)
 }
 
+// abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
+// a waiter may have been served by then.
+func (s *Session) abandonWait() bool {
+	if !s.blocked.giveUp(timedOut) {
+		return false
+	}
+	s.unblock()
+	return true
+}
+
 // finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
 // whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
 // commit: the reply is held until that is durable.
@@ -224,6 +236,7 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 			})
 		}
 	}
+	s.server.noteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
 	s.finish(b.command, from, err)
 }
 

@@ -165,8 +165,11 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 		f.id, f.hasID = id, true
 	case c.Args.Is(i, "maxage"):
 		age, ok := number.ParseInt(c.Arg(i + 1))
-		if !ok || age < 1 {
+		switch {
+		case !ok:
 			return command.Error("ERR maxage is not an integer or out of range")
+		case age < 1:
+			return command.Error("ERR maxage should be greater than 0")
 		}
 		f.maxAge, f.hasMaxAge = time.Duration(min(age, int64(1<<33)))*time.Second, true
 	case c.Args.Is(i, "type"):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
@@ -159,6 +160,24 @@ func (r *scriptRun) obeyFlags(flags script.Flags) error {
 	return nil
 }
 
+// declaresNoWrites reports whether EVAL, EVALSHA or FCALL is of a script whose flags say that it writes nothing. Of one that
+// is not known nothing can be said.
+func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
+	if len(args) < 2 {
+		return false
+	}
+	switch cmd.Name {
+	case "eval":
+		flags, err := scripts.FlagsOf(string(args[1]))
+		return err == nil && flags&script.NoWrites != 0
+	case "evalsha":
+		p := s.server.scripts.Cache.OfSHA(args[1])
+		return p != nil && p.Flags&script.NoWrites != 0
+	}
+	f := s.libraries().Functions[strings.ToLower(string(args[1]))]
+	return f != nil && f.Flags&script.NoWrites != 0
+}
+
 // changeLibraries executes a command that changes libraries. change works on a copy of those that the session sees, and
 // names those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is
 // short: code of libraries has run before.
@@ -174,7 +193,7 @@ func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set)
 			if lib := set.Libraries[name]; lib != nil {
 				source = lib.Source
 			}
-			err := tx.PutLibrary(name, source)
+			err := serverside.DB.PutLibrary(tx, name, source)
 			if errors.Is(err, db.ErrTooLarge) {
 				return errTooManyLibraries
 			}

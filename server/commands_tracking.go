@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
@@ -117,9 +118,9 @@ func (t *trackedReads) note(c *command.Call) {
 		return
 	}
 	keys := c.Command.AppendKeys(nil, c.Args)
-	if len(keys) > 0 && c.Tx.NoteRead(keys[0]) {
+	if len(keys) > 0 && serverside.DB.NoteRead(c.Tx, keys[0]) {
 		for _, key := range keys[1:] {
-			c.Tx.NoteRead(key)
+			serverside.DB.NoteRead(c.Tx, key)
 		}
 		return
 	}

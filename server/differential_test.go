@@ -170,7 +170,8 @@ const (
 var special = map[string]func(p *pair, args []string) string{
 	"spop": (*pair).spop, "srandmember": (*pair).srandmember, "zrandmember": (*pair).zrandmember, "hrandfield": (*pair).hrandfield,
 	"randomkey": (*pair).randomkey, "dump": (*pair).dump, "sort": (*pair).sort, "sort_ro": (*pair).sort,
-	"scan": (*pair).scan, "sscan": (*pair).scan, "hscan": (*pair).scan, "zscan": (*pair).scan, "dbsize": (*pair).dbsize,
+	"xsetid": (*pair).xsetid,
+	"scan":   (*pair).scan, "sscan": (*pair).scan, "hscan": (*pair).scan, "zscan": (*pair).scan, "dbsize": (*pair).dbsize,
 }
 
 // mannerOf says how a command is to be compared now.

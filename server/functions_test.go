@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server"
 )
 
@@ -84,7 +85,9 @@ func TestFunctionsSurvive(t *testing.T) {
 func TestFunctionsRefusedByStore(t *testing.T) {
 	store := openStore(t)
 	for name, source := range map[string]string{"good": libraryOf("good", "f", "1"), "bad": "#!lua name=bad\nsyntax", "worse": "no library"} {
-		if err := store.Update(func(tx *db.Tx) error { return tx.PutLibrary(name, source) }); err != nil {
+		if err := store.Update(func(tx *db.Tx) error {
+			return serverside.DB.PutLibrary(tx, name, source)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +112,7 @@ func TestFunctionsRefusedByStore(t *testing.T) {
 	if got := do(s, "FUNCTION", "DELETE", "worse"); got != "+OK\r\n" {
 		t.Errorf("deleted: %q", got)
 	}
-	if sources, err := store.Libraries(); err != nil || len(sources) != 2 {
+	if sources, err := serverside.DB.Libraries(store); err != nil || len(sources) != 2 {
 		t.Errorf("%q, %v", sources, err)
 	}
 	if strings.Count(log.String(), "cannot be loaded") != 2 {

@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/stats"
 )
@@ -31,6 +32,7 @@ func (v *Server) figures() *stats.Figures {
 		f.Multiplexing = "epoll"
 	}
 	_, f.Port = v.listenAddress()
+	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.store)
 	f.InputPeak, f.OutputPeak = v.recentBuffers()
 	libraries := v.scripts.Libraries.Current()
 	f.Functions, f.Libraries, f.LibraryBytes = len(libraries.Functions), len(libraries.Libraries), libraries.Bytes

@@ -12,7 +12,7 @@ import (
 
 // A command that takes long ends soon after nobody waits for it any more: its client has gone or was killed, or the
 // grace period of a shutdown is over. Nothing interrupts it from outside. The walks within it ask now and then
-// (db.Tx.SetInterrupt), the session then looks at its connection, and the command ends with an error, as if it had
+// (serverside.DB.SetInterrupt), the session then looks at its connection, and the command ends with an error, as if it had
 // never begun.
 //
 // Whether a client has gone cannot be told from the end of what it sends: it may have closed that side only, and wait

@@ -19,6 +19,7 @@ type queue struct {
 	bytes      int        // of the requests, as MaxQueue counts them
 	held       int        // memory of the requests
 	writes     bool       // a request may write
+	replicates bool       // a request is one that a pause of writes concerns
 	grows      bool       // a request may add data
 	wholeStore bool       // a request looks at the keyspace as a whole
 	slow       bool       // a request may take long: not for an event loop
@@ -59,6 +60,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
 	runsScript := cmd.Flags&command.RunsScript != 0    // which may touch any key
 	q.writes = q.writes || cmd.IsWrite() || runsScript && cmd.Flags&command.ReadOnly == 0
+	q.replicates = q.replicates || s.mayReplicate(cmd, copied)
 	q.grows = q.grows || cmd.Flags&command.DenyOOM != 0
 	q.slow = q.slow || !cmd.CanBatch(copied)
 	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)

@@ -58,12 +58,12 @@ func (p *pause) state() (until time.Time, all bool) {
 // postpone makes the session wait before a command that the pause concerns, or while it cools down, and reports whether
 // it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
 // embedded session is never paused: it has nobody who would wake it.
-func (s *Session) postpone(cmd *command.Command, invalid error) bool {
+func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
 	if invalid != nil || s.client.wake == nil {
 		return false
 	}
 	until, all := s.server.pause.state()
-	paused := !until.IsZero() && (all || mayReplicate(cmd, s.queue))
+	paused := !until.IsZero() && (all || s.mayReplicate(cmd, args))
 	if cool := s.cooldown.Until(); !paused || cool.After(until) {
 		until = cool
 	}
@@ -83,13 +83,15 @@ func (s *Session) postpone(cmd *command.Command, invalid error) bool {
 }
 
 // mayReplicate reports whether a command is one that a pause of writes concerns: what a replica would get
-// of it. Messages are among them.
-func mayReplicate(cmd *command.Command, q *queue) bool {
+// of it. Messages are among them, and scripts whose flags do not exclude it.
+func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
 	switch cmd.Name {
 	case "exec":
-		return q != nil && q.writes
-	case "publish", "spublish", "pfcount", "eval", "evalsha", "fcall":
+		return s.queue != nil && s.queue.replicates
+	case "publish", "spublish", "pfcount":
 		return true
+	case "eval", "evalsha", "fcall":
+		return !s.declaresNoWrites(cmd, args)
 	}
 	return cmd.IsWrite()
 }

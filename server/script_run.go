@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
@@ -71,7 +72,7 @@ func (s *Session) keepsScriptsShort() bool { return s.inLoop || s.inAttempt }
 // Bounds of a script in an event loop or a batch, some 100 us each.
 const (
 	loopSteps = 4096 // instructions
-	loopAsks  = 4    // times that its commands ask whether to go on: see db.Tx.SetInterrupt
+	loopAsks  = 4    // times that its commands ask whether to go on: see serverside.DB.SetInterrupt
 )
 
 // manyKeys is from how many keys on they are looked up in a map.
@@ -85,7 +86,7 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 	if r == nil {
 		r = &scriptRun{session: s}
 		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
-		r.host.Hold, r.host.NoRoom, r.host.Taken = r.hold, r.noRoom, r.taken
+		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wrote
 		s.scriptRun = r
 	}
 	r.Call, r.needs = c, needs
@@ -124,8 +125,8 @@ func (s *Session) runScript(r *scriptRun) error {
 		if s.inLoop {
 			before = nil
 		}
-		c.Tx.SetInterrupt(r.interrupted)
-		defer c.Tx.SetInterrupt(before)
+		serverside.DB.SetInterrupt(c.Tx, r.interrupted)
+		defer serverside.DB.SetInterrupt(c.Tx, before)
 	}
 	switch {
 	case !s.server.hub.Monitored():
@@ -254,6 +255,14 @@ func (r *scriptRun) noRoom(n int) error {
 func (r *scriptRun) taken() (others, most int64) {
 	replies := &r.session.server.replies
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
+}
+
+// wrote is for the memory limit of the run, to which what it writes does not count.
+func (r *scriptRun) wrote() int {
+	if r.tx == nil {
+		return 0
+	}
+	return serverside.DB.Held(r.tx)
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
@@ -401,7 +410,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	var err error
 	if s.inLoop {
 		if tx, err = s.tryBegin(write, keys); err == nil {
-			tx.SetInterrupt(r.interrupted)
+			serverside.DB.SetInterrupt(tx, r.interrupted)
 		}
 	} else {
 		from := time.Now()

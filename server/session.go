@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
@@ -131,9 +132,9 @@ func (v *Server) NewSession() *Session {
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
-		tx.SetOrigin(s.id)
+		serverside.DB.SetOrigin(tx, s.id)
 		s.asking = &s.call
-		tx.SetRoom(s.askRoom)
+		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.GiveAsked()
 		s.tracked.note(&s.call)
@@ -322,7 +323,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
 		err = errOutOfMemory
 	}
-	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, err) {
+	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -337,7 +338,7 @@ func (s *Session) execute(args [][]byte) {
 	if !s.runBatch() || s.closed {
 		return
 	}
-	if s.cooldown.Active() && s.postpone(cmd, err) { // after a script of the batch
+	if s.cooldown.Active() && s.postpone(cmd, args, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {
@@ -417,7 +418,11 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	s.server.noteSlow(&s.client, took, cmd, args, 0)
+	if err == errBlocked { // it is noted when its wait is over, which is not counted
+		s.blocked.took = took
+	} else {
+		s.server.noteSlow(&s.client, took, cmd, args, 0)
+	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took

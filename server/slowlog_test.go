@@ -209,7 +209,12 @@ func TestDebug(t *testing.T) {
 			{"DEBUG SLEEP x", "-ERR value is not a valid float\r\n"},
 			{"DEBUG OBJECT k", "-ERR no such key\r\n"},
 			{"SET k v", "+OK\r\n"},
-			{"DEBUG OBJECT k", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:13 lru:0 lru_seconds_idle:0\r\n"},
+			{"DEBUG OBJECT k", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:2 lru:0 lru_seconds_idle:0\r\n"},
+			{"MULTI", "+OK\r\n"},
+			{"DEBUG SLEEP 0", "+QUEUED\r\n"},
+			{"DEBUG OBJECT k", "+QUEUED\r\n"}, // would wait for the locks of EXEC
+			{"EXEC", "*2\r\n+OK\r\n-ERR Command not allowed inside a transaction\r\n"},
+			{"DEBUG PROTOCOL attrib", "$39\r\nSome real reply following the attribute\r\n"},
 			{"DEBUG NOPE", "-ERR unknown subcommand or wrong number of arguments for 'NOPE'. Try DEBUG HELP.\r\n"},
 		} {
 			s.Feed([]byte(tt[0] + "\r\n"))
@@ -269,4 +274,34 @@ func TestSlowLogHidesPasswords(t *testing.T) {
 	if strings.Contains(got, "secret") || !strings.Contains(got, "AUTH\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n") {
 		t.Errorf("SLOWLOG GET: %q", got)
 	}
+}
+
+// TestSlowlogOfAWait: a command that waits is in the slow log when it has been served, or its time is over, and not
+// before.
+func TestSlowlogOfAWait(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		admin := v.NewSession()
+		do(admin, "CONFIG", "SET", "slowlog-log-slower-than", "0")
+		for _, tt := range []struct{ wait, end string }{{"BLPOP k 0", "RPUSH k v"}, {"BZPOPMIN z 0", "ZADD z 1 a"}, {"XREAD BLOCK 0 STREAMS s $", "XADD s 1-1 f v"}} {
+			c := dial(t, address)
+			c.send(tt.wait + "\r\n")
+			for began := time.Now(); !strings.Contains(v.Info("clients"), "blocked_clients:1\r\n"); time.Sleep(time.Millisecond) {
+				if time.Since(began) > time.Minute {
+					t.Fatalf("%s does not wait", tt.wait)
+				}
+			}
+			name := strings.Fields(tt.wait)[0]
+			if log := do(admin, "SLOWLOG", "GET"); strings.Contains(log, "\r\n"+name+"\r\n") {
+				t.Errorf("%s waits, and is in the slow log: %q", tt.wait, log)
+			}
+			do(admin, "SLOWLOG", "RESET")
+			do(admin, strings.Fields(tt.end)...)
+			c.line()
+			if log := do(admin, "SLOWLOG", "GET"); !strings.Contains(log, "\r\n"+name+"\r\n") {
+				t.Errorf("%s has been served, and is not in the slow log: %q", tt.wait, log)
+			}
+			c.Close()
+		}
+	})
 }

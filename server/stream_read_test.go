@@ -1,9 +1,18 @@
 package server_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
+	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/server"
 )
 
 // TestReadWrongType draws ids of XREAD, also those after which nothing comes: a key of another type is an error, whatever
@@ -57,5 +66,82 @@ func TestReadLastEntry(t *testing.T) {
 	}
 	if got := read("STREAMS", "s", "s", "+", "x"); !strings.HasPrefix(got, "-ERR Invalid stream ID") {
 		t.Errorf("a bad id: %q", got)
+	}
+}
+
+// TestWaitingConsumerIsThere: XREADGROUP makes its consumer also if it has to wait for an entry, in each stream that it
+// names, and the wait is not disturbed by that.
+func TestWaitingConsumerIsThere(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		admin := v.NewSession()
+		for _, stream := range []string{"{s}1", "{s}2"} {
+			do(admin, "XGROUP", "CREATE", stream, "g", "$", "MKSTREAM")
+		}
+		for i, read := range []string{"XREADGROUP GROUP g %s BLOCK 0 STREAMS {s}1 >", "XREADGROUP GROUP g %s NOACK BLOCK 0 STREAMS {s}1 >", "XREADGROUP GROUP g %s BLOCK 0 STREAMS {s}1 {s}2 > >"} {
+			name := fmt.Sprint("consumer", i)
+			keys := strings.Count(read, "{s}")
+			c := dial(t, address)
+			c.send(fmt.Sprintf(read, name) + "\r\n")
+			for began := time.Now(); !strings.Contains(v.Info("clients"), "blocked_clients:1\r\n"); time.Sleep(time.Millisecond) {
+				if time.Since(began) > time.Minute {
+					t.Fatalf("%s does not wait", read)
+				}
+			}
+			if info := v.Info("clients"); !strings.Contains(info, fmt.Sprintf("total_blocking_keys:%d\r\ntotal_blocking_keys_on_nokey:%d\r\n", keys, keys)) {
+				t.Errorf("%s: %s", read, info)
+			}
+			for _, stream := range strings.Fields(read) {
+				if !strings.HasPrefix(stream, "{s}") {
+					continue
+				}
+				if got := do(admin, "XINFO", "CONSUMERS", stream, "g"); !strings.Contains(got, name) {
+					t.Errorf("%s: %s has the consumers %q", read, stream, got)
+				}
+				if got := do(admin, "XGROUP", "CREATECONSUMER", stream, "g", name); got != ":0\r\n" {
+					t.Errorf("%s: made once more, %q", read, got)
+				}
+			}
+			do(admin, "XADD", "{s}1", "*", "f", "v")
+			if got := c.line(); got != "*1" {
+				t.Errorf("%s: %q", read, got)
+			}
+			c.Close()
+		}
+	})
+}
+
+// TestWaitThatCannotBegin: if the consumer of XREADGROUP cannot be stored, the client gets the error and does not wait.
+func TestWaitThatCannotBegin(t *testing.T) {
+	disk := vfstest.NewFault(vfs.NewMem())
+	store, err := db.Open("data", seam.With(&db.Options{}, seam.Options{FS: disk}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }() // reports the failure again
+	v := newServer(t, store, nil)
+	s := v.NewSession()
+	ask(s, "XGROUP CREATE s g $ MKSTREAM\r\n")
+	disk.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Err: syscall.ENOSPC, Sticky: true})
+	if got := ask(s, "XREADGROUP GROUP g new BLOCK 0 STREAMS s >\r\nPING\r\n"); !strings.HasPrefix(got, "-MISCONF ") || !strings.HasSuffix(got, "+PONG\r\n") {
+		t.Errorf("%q", got)
+	}
+	if info := v.Info("clients"); s.Blocked() || !strings.Contains(info, "blocked_clients:0\r\n") {
+		t.Errorf("it waits: %t, %s", s.Blocked(), info)
+	}
+}
+
+// TestSetIDBelowDeleted: no id of a deleted entry is given again, as in Redis since 7.2.
+func TestSetIDBelowDeleted(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	ask(s, "XADD x 1-1 a 1\r\nXADD x 1-2 b 1\r\nXADD x 1-3 c 1\r\nXDEL x 1-2\r\nXDEL x 1-3\r\n")
+	const refused = "-ERR The ID specified in XSETID is smaller than current max_deleted_entry_id\r\n"
+	for _, more := range []string{"", " ENTRIESADDED 5", " MAXDELETEDID 1-1"} {
+		if got := ask(s, "XSETID x 1-2"+more+"\r\n"); got != refused {
+			t.Errorf("%q: %q", more, got)
+		}
+	}
+	if got := ask(s, "XSETID x 1-3\r\nXADD x 1-3 f v\r\n"); !strings.HasPrefix(got, "+OK\r\n-ERR The ID") {
+		t.Errorf("%q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -61,7 +62,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 			tx, err = s.host.Store.Begin(write, keys...)
 		}
 		if err == nil {
-			tx.SetInterrupt(s.interrupt)
+			serverside.DB.SetInterrupt(tx, s.interrupt)
 		}
 		return tx, err
 	}
@@ -73,7 +74,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 
 // tryBegin begins a transaction over keys, or over the whole store if there are none, without waiting.
 func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
-	tx, ok, err := s.host.Store.TryBegin(write, keys...)
+	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, keys...)
 	if err == nil && !ok {
 		err = errWouldWait
 	}
@@ -93,11 +94,17 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 	}
 	err = errPanicked
 	defer func() {
+		waits := err == errBlocked
+		if waits {
+			err = nil // what has been done before the wait, such as the consumer that XREADGROUP makes, stays
+		}
 		ticket, failed := tx.End(err)
 		if write && failed == nil {
 			s.holdReplies(ticket, before)
 		}
-		err = failed
+		if err = failed; waits && (failed == nil || !s.abandonWait()) {
+			err = errBlocked
+		}
 	}()
 	err = fn(tx)
 	return err
@@ -126,9 +133,9 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 		mark = c.Tx.Savepoint()
 	}
 	if c.Tx != nil {
-		c.Tx.SetOrigin(s.id)
+		serverside.DB.SetOrigin(c.Tx, s.id)
 		s.asking = c
-		c.Tx.SetRoom(s.askRoom)
+		serverside.DB.SetRoom(c.Tx, s.askRoom)
 	}
 	err = c.Command.Run(c)
 	c.Out.GiveAsked()

@@ -26,6 +26,8 @@ func TestLikeRedis74(t *testing.T) {
 		{"LMPOP 9223372036854775807 k LEFT", "-ERR syntax error\r\n"},
 		{"CLIENT KILL MAXAGE x", "-ERR maxage is not an integer or out of range\r\n"},
 		{"CLIENT KILL MAXAGE 1000", ":0\r\n"},
+		{"CLIENT KILL MAXAGE 0", "-ERR maxage should be greater than 0\r\n"},
+		{"CLIENT KILL MAXAGE -5", "-ERR maxage should be greater than 0\r\n"},
 		{"CLIENT KILL ID 0", "-ERR client-id should be greater than 0\r\n"},
 		{"CLIENT KILL TYPE nope", "-ERR Unknown client type 'nope'\r\n"},
 		{"CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n"},

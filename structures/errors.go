@@ -60,8 +60,9 @@ const (
 
 // Two refusals of streams, whose texts are long.
 const (
-	ErrStreamExhausted  Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
-	ErrStreamSetDeleted Error = "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
+	ErrStreamExhausted       Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
+	ErrStreamSetBelowDeleted Error = "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+	ErrStreamSetDeleted      Error = "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
 )
 
 // MaxString is the longest value of a string, a field or a list element, in

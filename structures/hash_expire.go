@@ -2,6 +2,7 @@ package structures
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/stavedb/stave/internal/ordered"
 )
@@ -30,6 +31,22 @@ const (
 	FieldChanged    FieldResult = 1  // the deadline has been set, or removed
 	FieldDeleted    FieldResult = 2  // the deadline had passed: the field has been deleted
 )
+
+func (r FieldResult) String() string {
+	switch r {
+	case FieldMissing:
+		return "missing"
+	case FieldWithoutTTL:
+		return "without TTL"
+	case FieldUnchanged:
+		return "unchanged"
+	case FieldChanged:
+		return "changed"
+	case FieldDeleted:
+		return "deleted"
+	}
+	return "FieldResult(" + strconv.Itoa(int(r)) + ")"
+}
 
 // LastFieldDeadline is the last moment that a field's deadline may be, in Unix
 // milliseconds, as in Redis.

@@ -264,7 +264,8 @@ type StreamSetID struct {
 }
 
 // SetID sets the last id of a stream: entries that are added later get greater ones. ok is false if the key does not
-// exist. O(1); O(n) for an id before entries that have been trimmed.
+// exist. It must not be before the greatest deleted id, the one that o sets or the one that the stream has: ids of deleted
+// entries are not given again. O(1); O(n) for an id before entries that have been trimmed.
 func (s Stream) SetID(last StreamID, o StreamSetID) (ok bool, err error) {
 	if o.Deleted != nil && last.Less(*o.Deleted) {
 		return false, ErrStreamSetDeleted
@@ -273,6 +274,13 @@ func (s Stream) SetID(last StreamID, o StreamSetID) (ok bool, err error) {
 	if err != nil || !f.Valid() {
 		return false, err
 	}
+	info, err := s.Txn.StreamMeta(f)
+	if err != nil {
+		return false, err
+	}
+	if last.Less(info.Deleted) {
+		return false, ErrStreamSetBelowDeleted
+	}
 	if top, some := f.LastEntry(); some {
 		switch {
 		case last.Less(top):
@@ -280,10 +288,6 @@ func (s Stream) SetID(last StreamID, o StreamSetID) (ok bool, err error) {
 		case o.Added != nil && *o.Added < uint64(f.Len()):
 			return false, ErrStreamSetAdded
 		}
-	}
-	info, err := s.Txn.StreamMeta(f)
-	if err != nil {
-		return false, err
 	}
 	info.Last = last
 	if o.Added != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/internal/rdbgroup"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/structures"
 )
 
@@ -24,7 +25,7 @@ func use(tx *db.Tx, database uint64) (*db.Tx, error) {
 // has passed, and a collection of nothing, mean no key.
 func put(tx *db.Tx, e *Item, now int64) error {
 	if e.Library {
-		return tx.PutLibrary(string(e.Name), string(e.Value.Elements[0]))
+		return serverside.DB.PutLibrary(tx, string(e.Name), string(e.Value.Elements[0]))
 	}
 	tx, err := use(tx, e.Database)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // Options say which keys are visited. The zero value is all of them.
@@ -67,7 +68,7 @@ func (o Options) Libraries(store *db.Store) (list []Library, broken error) {
 	if o.Namespaces != nil || o.Match != "" {
 		return nil, nil
 	}
-	texts, broken := store.Libraries()
+	texts, broken := serverside.DB.Libraries(store)
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if texts[name] != "" {
 			list = append(list, Library{name, texts[name]})

@@ -1,8 +1,8 @@
 // Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version
 // of the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server
 // reads, and that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings,
-// lists, sets, hashes, sorted sets and streams up to version 12, those of the days of ziplists among them. Streams with
-// groups and modules' types are refused.
+// lists, sets, hashes, sorted sets and streams up to version 12 of Redis and 80 of Valkey, those of the days of
+// ziplists among them. Modules' types are refused.
 //
 // The format is described in the sources of Redis: rdb.c, listpack.c, ziplist.c, zipmap.c, intset.c and lzf_d.c.
 //
@@ -16,11 +16,13 @@ import (
 	"hash/crc64"
 )
 
-// Version is the version of the format that is written, Newest the latest that is read, and that of hashes with
-// deadlines.
+// Version is the version of the format that is written, Newest the latest of Redis that is read, and that of hashes with
+// deadlines. Valkey counts from 80 on since its version 9, and has another type for such hashes.
 const (
-	Version = 10
-	Newest  = 12
+	Version        = 10
+	Newest         = 12
+	FirstOfValkey  = 80
+	newestOfValkey = 80
 )
 
 var (
@@ -68,15 +70,17 @@ type Value struct {
 // LastDeadline is the last moment that a field's deadline may be.
 const LastDeadline = 1<<46 - 1
 
-// open verifies the footer and returns the value before it.
-func open(payload []byte) ([]byte, error) {
+// open verifies the footer and returns the value before it, and the version.
+func open(payload []byte) (body []byte, version int, err error) {
 	if len(payload) < footer {
-		return nil, ErrPayload
+		return nil, 0, ErrPayload
 	}
-	body := payload[:len(payload)-footer]
+	body = payload[:len(payload)-footer]
 	end := payload[len(body):]
-	if binary.LittleEndian.Uint16(end) > Newest || binary.LittleEndian.Uint64(end[2:]) != checksum(payload[:len(body)+2]) {
-		return nil, ErrPayload
+	version = int(binary.LittleEndian.Uint16(end))
+	known := version <= Newest || version >= FirstOfValkey && version <= newestOfValkey
+	if !known || binary.LittleEndian.Uint64(end[2:]) != checksum(payload[:len(body)+2]) {
+		return nil, 0, ErrPayload
 	}
-	return body, nil
+	return body, version, nil
 }

@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 // bytes before; 0 says that there is none.
 
 const (
+	opSlotImport   = 243 // of a Valkey cluster: a job, and ranges of slots
 	opSlot         = 244 // of a cluster: its number, how many keys, how many with deadlines
 	opFunction     = opcodeFunction2
 	opFunctionOld  = opcodeFunction // of release candidates of 7.0
@@ -27,8 +29,39 @@ const (
 	opEnd          = 255
 )
 
-// Magic is what an RDB file begins with, before its version.
-const Magic = "REDIS"
+// The magic of an RDB file, before the digits of its version: four, and three since Valkey has its own versions.
+const (
+	Magic       = "REDIS"
+	MagicValkey = "VALKEY"
+)
+
+// IsFile reports whether a file that begins with head is an RDB file, of whatever version.
+func IsFile(head []byte) bool {
+	_, _, ok := cutMagic(head)
+	return ok
+}
+
+// cutMagic parts the version from the magic. A line of text could begin with REDIS: only digits are a version.
+func cutMagic(head []byte) (version int, valkey, ok bool) {
+	if len(head) < magicBytes {
+		return 0, false, false
+	}
+	digits, valkey := bytes.CutPrefix(head[:magicBytes], []byte(MagicValkey))
+	if !valkey {
+		if digits, ok = bytes.CutPrefix(head[:magicBytes], []byte(Magic)); !ok {
+			return 0, false, false
+		}
+	}
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, valkey, false
+		}
+		version = 10*version + int(d-'0')
+	}
+	return version, valkey, version > 0
+}
+
+const magicBytes = 9
 
 // MaxBytes is the length of the longest string that is read.
 const MaxBytes = maxInflated
@@ -78,6 +111,9 @@ type FileReader struct {
 	// Library, if it is set, gets the text of each library of functions, and where it begins in the file; its error
 	// ends Visit, which returns it. Libraries are left out otherwise.
 	Library func(text []byte, offset int64) error
+	// Bad, if it is set, gets each key whose value cannot be decoded although it is known where it ends, and why. The key is
+	// skipped if it returns nil; pieces of it may have been visited before. Otherwise its error ends Visit, which returns it.
+	Bad func(e *Entry, why *FileError) error
 
 	r       reader
 	src     *file
@@ -98,6 +134,15 @@ func NewFileReader(in io.Reader) *FileReader {
 // Version is the version that the file says it has.
 func (f *FileReader) Version() int { return f.version }
 
+// Later says that the file has a version after all that are known, and after which one.
+func (f *FileReader) Later() (newest int, later bool) {
+	newest = Newest
+	if f.r.valkey {
+		newest = newestOfValkey
+	}
+	return newest, f.version > newest
+}
+
 // LeftOut counts what the file has and no store can hold, by names in plural.
 func (f *FileReader) LeftOut() map[string]int64 { return f.leftOut }
 
@@ -112,6 +157,7 @@ func (f *FileReader) Rest() io.Reader { return f.src.remains(&f.r) }
 func (f *FileReader) Visit(visit func(*Entry) error) error {
 	sink := &pieceSink{f: f, visit: visit}
 	f.r.piece = sink
+	f.r.skips = f.Bad != nil
 	if err := f.header(); err != nil {
 		return err
 	}
@@ -142,16 +188,16 @@ func (f *FileReader) failure(text string) error {
 }
 
 func (f *FileReader) header() error {
-	magic := f.r.take(9)
+	magic := f.r.take(magicBytes)
 	if f.r.failed {
 		return f.failure("")
 	}
-	version, err := strconv.Atoi(string(magic[5:]))
-	if string(magic[:5]) != Magic || err != nil || version < 1 {
+	version, valkey, ok := cutMagic(magic)
+	if !ok {
 		f.r.fail()
-		return f.failure(fmt.Sprintf("an RDB file begins with REDIS and a version of four digits, not with %q", magic))
+		return f.failure(fmt.Sprintf("an RDB file begins with REDIS and a version of four digits, or VALKEY and three, not with %q", magic))
 	}
-	f.version = version
+	f.version, f.r.valkey = version, valkey
 	return nil
 }
 
@@ -185,6 +231,15 @@ func (f *FileReader) item(code byte) (wrong string) {
 		r.count()
 		r.count()
 		r.count()
+	case opSlotImport:
+		if !r.valkey {
+			return f.key(code)
+		}
+		r.shortString()
+		for n := r.count(); n > 0 && !r.failed; n-- {
+			r.count()
+			r.count()
+		}
 	case opFunction:
 		f.library(r.shortString())
 	case opFunctionOld:
@@ -244,19 +299,21 @@ func (f *FileReader) key(code byte) (wrong string) {
 		id := r.count()
 		f.leave("keys of the module " + moduleName(id))
 		wrong = f.module()
-	case code == typeModuleOld || code == typeTimedHashOld || code == typeTimedListpackOld || code > typeTimedListpack:
+	case !f.known(code):
 		r.fail()
-		return unknownType(code)
+		return f.unknownType(code)
 	default:
 		f.value = Value{}
 		f.entry.First = true
-		r.inflate = maxInflated
+		r.inflate, r.spoiled = maxInflated, false
 		r.piece.size = 0
 		r.value(code)
-		if !r.failed {
+		wrong = fmt.Sprintf("its value, of type %d, cannot be decoded", code)
+		if r.spoiled && !r.failed {
+			f.skip(wrong)
+		} else if !r.failed {
 			r.piece.hand(r, true)
 		}
-		wrong = fmt.Sprintf("its value, of type %d, is not what a Redis writes", code)
 	}
 	if !r.failed {
 		f.entry = Entry{Database: f.entry.Database}
@@ -264,15 +321,31 @@ func (f *FileReader) key(code byte) (wrong string) {
 	return wrong
 }
 
-// unknownType says which servers write a type that is not read.
-func unknownType(code byte) string {
-	switch code {
-	case typeModuleOld:
-		return "a value of a module as a release candidate of Redis 4.0 wrote it, which cannot even be skipped"
-	case typeTimedHashOld, typeTimedListpackOld:
-		return "a hash with deadlines as a release candidate of Redis 7.4, or a Valkey, wrote it"
+// skip reports a key whose value has been read to its end, and cannot be decoded.
+func (f *FileReader) skip(wrong string) {
+	why := &FileError{Offset: f.r.spoilAt, Key: string(f.entry.Name), Err: ErrFormat, Text: wrong}
+	f.r.piece.drop(&f.r)
+	if f.r.piece.err = f.Bad(&f.entry, why); f.r.piece.err != nil {
+		f.r.fail()
 	}
-	return fmt.Sprintf("a value of type %d, which came after version %d of the format", code, Newest)
+}
+
+// known says whether a value of a type can be read, or skipped.
+func (f *FileReader) known(code byte) bool {
+	last := byte(typeTimedListpack)
+	if f.r.valkey {
+		last = typeTimedHashOld // a number that both have given
+	}
+	return code != typeModuleOld && code <= last
+}
+
+// unknownType says which servers write a type that is not read. Nobody knows where such a value ends.
+func (f *FileReader) unknownType(code byte) string {
+	newest, _ := f.Later()
+	if code == typeModuleOld {
+		return "a value of a module as a release candidate of Redis 4.0 wrote it, which cannot even be skipped"
+	}
+	return fmt.Sprintf("a value of type %d, which came after version %d of the format and cannot be skipped", code, newest)
 }
 
 // module skips what a module has written: parts, each after its kind, and the end.

@@ -120,10 +120,14 @@ func (p *pieceSink) grown(r *reader, bytes int) {
 
 // hand hands over the value so far.
 func (p *pieceSink) hand(r *reader, last bool) {
-	if !last && r.parse != nil {
+	if !last && r.parse != nil && !r.spoiled {
 		r.parse()
 	}
 	if r.failed {
+		return
+	}
+	if r.spoiled { // what is left of it is only skipped
+		p.drop(r)
 		return
 	}
 	e := &p.f.entry
@@ -131,14 +135,21 @@ func (p *pieceSink) hand(r *reader, last bool) {
 	if stream := r.v.Stream; stream != nil {
 		one := *stream
 		e.Value.Stream = &one
-		stream.Entries = nil
 	}
 	if p.err = p.visit(e); p.err != nil {
 		r.fail()
 	}
 	e.First = false
+	p.drop(r)
+}
+
+// drop forgets what there is of the value.
+func (p *pieceSink) drop(r *reader) {
 	p.size = 0
 	r.v.Elements, r.v.Scores, r.v.Deadlines = nil, nil, nil
+	if r.v.Stream != nil {
+		r.v.Stream.Entries = nil
+	}
 }
 
 // stringPieces reads the value of a string. One that is not compressed is handed over as it arrives.

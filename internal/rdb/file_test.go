@@ -156,10 +156,9 @@ func TestFileDamage(t *testing.T) {
 		t.Errorf("a read that fails: %v", err)
 	}
 	for name, tt := range map[string]struct{ items, want string }{
-		"type":      {"63 01 61", `byte 12, key "a": a value of type 99, which came after version 12 of the format`},
-		"old hash":  {"16 01 61", `byte 12, key "a": a hash with deadlines as a release candidate of Redis 7.4, or a Valkey, wrote it`},
+		"type":      {"63 01 61", `byte 12, key "a": a value of type 99, which came after version 12 of the format and cannot be skipped`},
 		"length":    {"00 01 61 81 0000000100000000", `byte 21, key "a": a length of 4294967296 bytes, and the longest string has 536870912`},
-		"value":     {"0b 01 61 03 010203", `byte 16, key "a": its value, of type 11, is not what a Redis writes`},
+		"value":     {"0b 01 61 03 010203", `byte 16, key "a": its value, of type 11, cannot be decoded`},
 		"module":    {"07 01 61 00 09", `byte 14, key "a": a module's value has a part of kind 9, which is unknown`},
 		"long text": {"00 80 20000001", `byte 15: a length of 536870913 bytes, and the longest string has 536870912`},
 	} {

@@ -31,7 +31,7 @@ func EncodeFunctions(libraries []string) []byte {
 
 // DecodeFunctions returns the texts of the libraries of a payload of FUNCTION DUMP, in its order.
 func DecodeFunctions(payload []byte) (libraries []string, err error) {
-	body, err := open(payload)
+	body, _, err := open(payload)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // Decode reads a payload. It fails with ErrPayload or ErrFormat. As in Redis a collection without elements is bad data,
 // and so is one that has a member or a field twice.
 func Decode(payload []byte) (Value, error) {
-	body, err := open(payload)
+	body, version, err := open(payload)
 	if err != nil {
 		return Value{}, err
 	}
@@ -19,7 +19,7 @@ func Decode(payload []byte) (Value, error) {
 		return Value{}, ErrFormat
 	}
 	var v Value
-	r := reader{rest: body[1:], inflate: maxInflated, v: &v}
+	r := reader{rest: body[1:], inflate: maxInflated, v: &v, valkey: version >= FirstOfValkey}
 	r.value(body[0])
 	if r.failed || v.Kind != String && v.Kind != StreamKind && len(v.Elements) == 0 || !v.unique() {
 		return Value{}, ErrFormat
@@ -36,6 +36,11 @@ type reader struct {
 	file    *file // what comes after rest; nil: nothing
 	inflate int   // bytes that may still be inflated
 	failed  bool
+	skips   bool // of a file: a value that cannot be decoded, and whose end is known, spoils that value only
+	spoiled bool // the value is such a one
+	spoilAt int64
+
+	valkey bool // wrote the value, in a version of its own
 
 	v     *Value     // is being filled
 	unit  int        // of so many elements v may be cut
@@ -48,6 +53,17 @@ func (r *reader) fail() {
 		r.file.at(r)
 	}
 	r.failed, r.rest = true, nil
+}
+
+// spoil says that the value cannot be decoded, though it may be known where it ends.
+func (r *reader) spoil() {
+	if r.file == nil || !r.skips {
+		r.fail()
+		return
+	}
+	if at := r.file.at(r); !r.spoiled {
+		r.spoiled, r.spoilAt = true, at
+	}
 }
 
 // take returns the next n bytes. They stay as they are.
@@ -129,14 +145,14 @@ func (r *reader) encodedString(how uint64) []byte {
 	case encodedLZF:
 		packed, size := r.count(), r.count()
 		b := r.take(packed)
-		if size > uint64(r.inflate) || size > uint64(len(b))*maxRatio {
-			r.fail()
-			return nil
+		if size <= uint64(r.inflate) && size <= uint64(len(b))*maxRatio {
+			r.inflate -= int(size)
+			if b, ok := inflate(b, int(size)); ok {
+				return b
+			}
 		}
-		r.inflate -= int(size)
-		if b, ok := inflate(b, int(size)); ok {
-			return b
-		}
+		r.spoil()
+		return nil
 	}
 	r.fail()
 	return nil
@@ -177,14 +193,23 @@ func (r *reader) value(code byte) {
 		}
 	case typeStream, typeStream2, typeStream3:
 		r.stream(code)
+	case typeTimedHashOld:
+		if r.valkey {
+			r.timedHashOfValkey()
+		} else {
+			r.timedHash(1)
+		}
 	case typeTimedHash:
-		r.timedHash()
+		r.timedHash(r.first())
+	case typeTimedListpackOld:
+		r.timedListpack()
 	case typeTimedListpack:
+		r.first() // every deadline is there in full
 		r.timedListpack()
 	default:
 		r.packed(code)
 	}
-	if r.parse != nil {
+	if r.parse != nil && !r.spoiled {
 		r.parse()
 	}
 }
@@ -208,19 +233,19 @@ func (r *reader) add(b []byte) {
 
 func (r *reader) score(score float64) {
 	if math.IsNaN(score) {
-		r.fail()
+		r.spoil()
 	}
 	r.v.Scores = append(r.v.Scores, score)
 }
 
-// timedHash reads a hash with deadlines of fields: the first deadline, and fields with the distances to it.
-func (r *reader) timedHash() {
+// timedHash reads a hash with deadlines of fields: fields with the distances to the first deadline. Release candidates of
+// Redis 7.4 wrote the deadlines in full, which are distances to 1.
+func (r *reader) timedHash(first uint64) {
 	r.v.Kind, r.unit = Hash, 2
-	first := r.first()
 	for n := r.count(); n > 0 && !r.failed; n-- {
 		ms := r.count()
 		if ms > LastDeadline {
-			r.fail()
+			r.spoil()
 		}
 		if ms > 0 {
 			ms += first - 1
@@ -231,10 +256,26 @@ func (r *reader) timedHash() {
 	}
 }
 
+// timedHashOfValkey reads one as Valkey 9 writes it: fields, values, and deadlines, where all bits set mean none.
+func (r *reader) timedHashOfValkey() {
+	r.v.Kind, r.unit = Hash, 2
+	for n := r.count(); n > 0 && !r.failed; n-- {
+		name, value := r.string(), r.string()
+		ms := int64(r.fixed(8))
+		if ms == -1 {
+			ms = 0
+		} else if ms == 0 {
+			ms = 1 // a deadline, long ago
+		}
+		r.deadline(ms)
+		r.add(name)
+		r.add(value)
+	}
+}
+
 // timedListpack reads one whose fields are in a listpack, each with its deadline.
 func (r *reader) timedListpack() {
 	r.v.Kind, r.unit, r.parse = Hash, 3, r.parseDeadlines
-	r.first() // every deadline is there in full
 	r.inside((*reader).listpack)
 }
 
@@ -242,14 +283,14 @@ func (r *reader) timedListpack() {
 func (r *reader) parseDeadlines() {
 	list := r.v.Elements
 	if len(list)%3 != 0 {
-		r.fail()
+		r.spoil()
 		return
 	}
 	fields := list[:0]
 	for ; len(list) > 0; list = list[3:] {
 		ms, ok := number.ParseInt(list[2])
 		if !ok {
-			r.fail()
+			r.spoil()
 		}
 		r.deadline(ms)
 		fields = append(fields, list[0], list[1])
@@ -261,7 +302,7 @@ func (r *reader) parseDeadlines() {
 func (r *reader) first() uint64 {
 	first := r.fixed(8)
 	if first > LastDeadline {
-		r.fail()
+		r.spoil()
 	}
 	return first
 }
@@ -269,7 +310,7 @@ func (r *reader) first() uint64 {
 // deadline adds the deadline of the field that comes next.
 func (r *reader) deadline(ms int64) {
 	if ms < 0 || ms > LastDeadline {
-		r.fail()
+		r.spoil()
 	}
 	r.v.Deadlines = append(r.v.Deadlines, ms)
 }
@@ -301,10 +342,10 @@ var packedForms = map[byte]struct {
 	typeSortedZiplist: {SortedSet, (*reader).ziplist}, typeSortedPack: {SortedSet, (*reader).listpack},
 }
 
-// inside reads a string and unpacks it.
+// inside reads a string and unpacks it. What is wrong inside spoils the value: it is known where the string ends.
 func (r *reader) inside(unpack func(*reader)) {
 	packed := r.string()
-	if r.failed {
+	if r.failed || r.spoiled {
 		return
 	}
 	rest, file := r.rest, r.file
@@ -316,7 +357,11 @@ func (r *reader) inside(unpack func(*reader)) {
 	if len(r.rest) > 0 { // bytes follow the end
 		r.fail()
 	}
-	if r.file = file; !r.failed {
+	if r.file = file; r.failed && file != nil && r.skips && r.piece.err == nil {
+		r.failed = false
+		r.rest = rest
+		r.spoil()
+	} else if !r.failed {
 		r.rest = rest
 	}
 }
@@ -324,7 +369,7 @@ func (r *reader) inside(unpack func(*reader)) {
 // parseFields notices a name without a value.
 func (r *reader) parseFields() {
 	if len(r.v.Elements)%2 != 0 {
-		r.fail()
+		r.spoil()
 	}
 }
 
@@ -332,14 +377,14 @@ func (r *reader) parseFields() {
 func (r *reader) parseScores() {
 	list := r.v.Elements
 	if len(list)%2 != 0 {
-		r.fail()
+		r.spoil()
 		return
 	}
 	members := list[:0]
 	for i := 0; i < len(list); i += 2 {
 		score, err := strconv.ParseFloat(string(list[i+1]), 64)
 		if err != nil && !math.IsInf(score, 0) {
-			r.fail()
+			r.spoil()
 		}
 		members = append(members, list[i])
 		r.score(score)
@@ -395,7 +440,7 @@ func (r *reader) textDouble() float64 {
 	default:
 		f, err := strconv.ParseFloat(string(r.take(uint64(n))), 64)
 		if err != nil {
-			r.fail()
+			r.spoil()
 		}
 		return f
 	}

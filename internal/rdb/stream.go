@@ -30,6 +30,10 @@ type Stream struct {
 	First, Last, Delete StreamID // the first entry, the last id that was given, the greatest deleted one
 	Added               uint64
 	Groups              []StreamGroup
+
+	// Recounted says that it was written with a length, a last id or a number of added entries that its entries
+	// contradict. Redis never compares them, and early releases of Redis 5 wrote such streams. The numbers here agree.
+	Recounted bool
 }
 
 const (
@@ -196,49 +200,79 @@ func (r *reader) stream(code byte) {
 	s := &Stream{}
 	r.v.Kind, r.v.Stream = StreamKind, s
 	var length uint64
+	var first StreamID
 	for n := r.count(); n > 0 && !r.failed; n-- {
 		id := r.string()
 		if len(id) != 16 {
-			r.fail()
-			return
+			r.spoil()
+			id = make([]byte, 16)
 		}
-		length += r.streamNode(StreamID{binary.BigEndian.Uint64(id), binary.BigEndian.Uint64(id[8:])})
+		length += r.streamNode(StreamID{binary.BigEndian.Uint64(id), binary.BigEndian.Uint64(id[8:])}, &first)
 	}
-	if length != r.count() {
-		r.fail()
-	}
+	s.Recounted = length != r.count()
 	top := s.Last
 	s.Last = r.streamID()
 	s.Added = length
 	if code != typeStream {
 		s.First, s.Delete, s.Added = r.streamID(), r.streamID(), r.count()
 	}
-	if s.Last.Less(top) || s.Added < length {
-		r.fail()
+	for _, least := range []StreamID{top, s.Delete} {
+		if s.Last.Less(least) {
+			s.Last, s.Recounted = least, true
+		}
+	}
+	if s.Added < length {
+		s.Added, s.Recounted = length, true
 	}
 	s.Groups = r.groups(code)
+	if code == typeStream {
+		for i := range s.Groups {
+			s.Groups[i].Read = s.readUpTo(s.Groups[i].Last, first)
+		}
+	}
+}
+
+// readUpTo is how many entries a group at an id has read, -1 if unknown, as Redis takes it to be of the files from
+// before it was counted: no entry is known to have been deleted, and first is the first one.
+func (s *Stream) readUpTo(id, first StreamID) int64 {
+	switch {
+	case s.Added == 0:
+		return 0
+	case id == s.Last:
+		return int64(s.Added)
+	case s.Last.Less(id):
+		return -1
+	case id.Less(first):
+		return 0
+	case id == first:
+		return 1
+	}
+	return -1
 }
 
 func (r *reader) streamID() StreamID { return StreamID{r.count(), r.count()} }
 
-// streamNode reads the listpack of a node whose first entry has that id, and returns how many entries it has.
-func (r *reader) streamNode(master StreamID) (entries uint64) {
+// streamNode reads the listpack of a node whose first entry has that id, and returns how many entries it has. What it
+// says about that itself is not believed. *first becomes the id of the first entry of all.
+func (r *reader) streamNode(master StreamID, first *StreamID) (entries uint64) {
 	r.inside(func(r *reader) {
 		r.header(6)
 		items := packItems{r: r}
-		left := items.number() + items.number()
+		items.number() // entries
+		items.number() // deleted ones
 		fields := items.several(nil, items.number(), nil)
 		if items.number() != 0 {
 			r.fail()
 		}
-		for ; left > 0 && !r.failed; left-- {
-			if r.streamEntry(&items, master, fields) {
-				entries++
+		for !r.failed && (len(r.rest) == 0 || r.rest[0] != packEnd) {
+			if !r.streamEntry(&items, master, fields) {
+				continue
+			}
+			if entries++; *first == (StreamID{}) {
+				*first = r.v.Stream.Last
 			}
 		}
-		if r.byte() != packEnd {
-			r.fail()
-		}
+		r.byte()
 	})
 	return entries
 }

@@ -3,6 +3,7 @@ package rdb
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Each group is its name and where it is, then what is pending, in order of id, and then its consumers, each with the
@@ -76,7 +77,7 @@ func (r *reader) groups(code byte) (groups []StreamGroup) {
 			g.Read = int64(r.count())
 		}
 		if names[string(g.Name)] || g.Read < -1 {
-			r.fail()
+			r.spoil()
 		}
 		names[string(g.Name)] = true
 		at := r.pending(&g)
@@ -93,7 +94,7 @@ func (r *reader) pending(g *StreamGroup) (at map[StreamID]int) {
 		p := StreamPending{ID: r.pendingID(), Consumer: -1, Delivered: r.moment()}
 		deliveries := r.count()
 		if k := len(g.Pending); deliveries > math.MaxInt64 || k > 0 && !g.Pending[k-1].ID.Less(p.ID) {
-			r.fail()
+			r.spoil()
 		}
 		p.Deliveries = int64(deliveries)
 		at[p.ID] = len(g.Pending)
@@ -102,7 +103,7 @@ func (r *reader) pending(g *StreamGroup) (at map[StreamID]int) {
 	return at
 }
 
-// consumers reads the consumers of a group. Each pending entry is one of theirs.
+// consumers reads the consumers of a group. A pending entry that is none of theirs is left out.
 func (r *reader) consumers(g *StreamGroup, at map[StreamID]int, code byte) {
 	names, owned := make(map[string]bool), 0
 	for n := r.count(); n > 0 && !r.failed; n-- {
@@ -112,23 +113,26 @@ func (r *reader) consumers(g *StreamGroup, at map[StreamID]int, code byte) {
 			c.Active = r.moment()
 		}
 		if names[string(c.Name)] {
-			r.fail()
+			r.spoil()
 		}
 		names[string(c.Name)] = true
 		for k := r.count(); k > 0 && !r.failed; k-- {
 			i, ok := at[r.pendingID()]
 			if !ok || g.Pending[i].Consumer >= 0 {
-				r.fail()
-				return
+				r.spoil()
+				continue
 			}
 			g.Pending[i].Consumer = len(g.Consumers)
 			owned++
 		}
 		g.Consumers = append(g.Consumers, c)
 	}
-	if owned != len(g.Pending) {
-		r.fail()
+	if owned == len(g.Pending) {
+		return
 	}
+	// Redis loads them, and ends when it meets one.
+	g.Pending = slices.DeleteFunc(g.Pending, func(p StreamPending) bool { return p.Consumer < 0 })
+	r.v.Stream.Recounted = true
 }
 
 func (r *reader) pendingID() StreamID {

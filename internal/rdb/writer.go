@@ -31,7 +31,7 @@ const (
 	typeStream2          = 19 // since 7.0
 	typeSetListpack      = 20 // since 7.2
 	typeStream3          = 21 // since 7.2; differs in its groups
-	typeTimedHashOld     = 22 // of release candidates of 7.4
+	typeTimedHashOld     = 22 // of release candidates of 7.4, and another one since Valkey 9
 	typeTimedListpackOld = 23 // the same
 	typeTimedHash        = 24 // hash with deadlines of fields, since 7.4
 	typeTimedListpack    = 25 // the same

@@ -324,6 +324,9 @@ func (w *Writer) Map(n int) {
 // Set starts a set of n elements.
 func (w *Writer) Set(n int) { w.aggregate(Set, n) }
 
+// Attribute starts n pairs that say something about the reply after them. Only RESP3 has it.
+func (w *Writer) Attribute(n int) { w.beginAggregate(attribute, n) }
+
 // Push starts an out-of-band message of n elements.
 func (w *Writer) Push(n int) { w.aggregate(Push, n) }
 

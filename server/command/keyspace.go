@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // KEYS and SCAN skip keys whose deadline has passed, DBSIZE counts them until the cycle has deleted
@@ -45,7 +46,7 @@ func (c *Call) keyspace() db.Keyspace {
 	if c.Tx != nil {
 		return c.Tx.Keyspace()
 	}
-	return c.Host.Store.InterruptibleKeyspace(c.Host.Interrupted)
+	return serverside.DB.InterruptibleKeyspace(c.Host.Store, c.Host.Interrupted)
 }
 
 // keysCommand is KEYS. The pattern is Redis's glob, on bytes and not on characters. A pattern

@@ -269,7 +269,7 @@ func (c *Command) IsQuick(args [][]byte) bool {
 func (c *Command) IsSized() bool { return c.Flags&sized != 0 }
 
 // IsStepped says whether a command that may take long asks its transaction about each element, before it has worked on
-// many, whether to go on: see db.Tx.SetInterrupt.
+// many, whether to go on: see serverside.DB.SetInterrupt.
 func (c *Command) IsStepped() bool { return c.Flags&stepped != 0 }
 
 // maxTaken is how many elements a quick command may be asked to take.

@@ -278,7 +278,7 @@ func baseUnpack(L *lua.LState) int {
 		return 0
 	}
 	n := to - from + 1
-	if n > maxUnpack {
+	if n > maxUnpack-L.GetTop() {
 		fail(L, "too many results to unpack")
 	}
 	of(L).spend(L, n)

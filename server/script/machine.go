@@ -22,7 +22,7 @@ const (
 	maxCCalls    = 195       // calls of Go functions that call back into the script [200]
 	maxStack     = 100_000   // nested calls of all coroutines and pcalls within each other: they share a stack of Go, whose end is that of the process
 	maxNesting   = 7_900     // lists within lists of JSON, whatever the script sets [about 8,000]
-	maxUnpack    = 7_900     // results of unpack [8,000]
+	maxUnpack    = 8_000     // arguments and results of unpack and its like [the same]
 	maxString    = 512 << 20 // bytes of a string
 	lookAfter    = 256       // instructions between two looks at the clock,
 	stepBytes    = 64 << 10  // with strings of up to so many bytes: see stride
@@ -251,22 +251,31 @@ func heap() (objects, live uint64) {
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
 }
 
-// sample compares the heap with its limit. At first what is on the heap may be garbage, so the limit is a loose one.
-// When the heap has grown by as much as the run may take, it is collected, and what is left gives a strict limit. Later
-// it is collected when half as much has come on top, but not so often that this is all that the process does.
+// wrote is what the store takes for what the run has written.
+func (m *machine) wrote() uint64 {
+	if m.run.Host.Wrote == nil {
+		return 0
+	}
+	return uint64(m.run.Host.Wrote())
+}
+
+// sample compares the heap, without what the run has written, with its limit. At first what is on the heap may be
+// garbage, so the limit is a loose one. When the heap has grown by as much as the run may take, it is collected, and what
+// is left gives a strict limit. Later it is collected when half as much has come on top, but not so often that this is
+// all that the process does.
 func (m *machine) sample() {
 	pending := uint64(m.pending)
 	m.pending = 0
 	objects, live := heap()
-	most := uint64(0)
-	if m.run != nil {
-		most = m.run.memory()
-	}
-	switch {
-	case m.run == nil:
+	if m.run == nil {
 		return
+	}
+	most := m.run.memory()
+	wrote := m.wrote()
+	objects -= min(objects, wrote)
+	switch {
 	case m.heapLimit == 0:
-		m.heapLimit, m.collectAt = objects+most, min(objects, live)+most
+		m.heapLimit, m.collectAt = objects+most, min(objects, live-min(live, wrote))+most
 		if pending > most {
 			m.stop(ErrMemory)
 		}
@@ -277,6 +286,7 @@ func (m *machine) sample() {
 	began := time.Now()
 	runtime.GC()
 	objects, _ = heap()
+	objects -= min(objects, wrote)
 	now := time.Now()
 	m.collectAfter = now.Add(5 * now.Sub(began))
 	if objects+pending > m.heapLimit {

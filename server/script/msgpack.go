@@ -166,8 +166,12 @@ func msgpackUnpack(L *lua.LState, limit, offset int64) int {
 	}
 	u := unpacker{L: L, m: of(L), rest: s[offset:]}
 	var values []lua.LValue
+	most := maxUnpack - 1 // besides s
+	if !all {
+		most-- // and the place
+	}
 	for len(u.rest) > 0 && int64(len(values)) < limit {
-		if len(values) >= maxUnpack {
+		if len(values) == most {
 			fail(L, "too many return values at once; use unpack_one or unpack_limit instead.")
 		}
 		values = append(values, u.value(0))

@@ -105,3 +105,30 @@ func TestRoomIsNotForGarbageOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestWritesAreNotItsMemory: what the store keeps of what a run has written does not count as memory of the run.
+func TestWritesAreNotItsMemory(t *testing.T) {
+	for _, says := range []bool{true, false} {
+		var kept [][]byte
+		got := run(t, `for i = 1, 2000 do redis.call('SET') local s = string.rep('x', 1048576) end return 1`, func(r *script.Run) {
+			r.Memory = 32 << 20
+			r.Host.Call = func(args [][]byte, out *resp.Writer) error {
+				if len(kept) < 200 {
+					kept = append(kept, make([]byte, 1<<20))
+				}
+				out.Simple("OK")
+				return nil
+			}
+			if says {
+				r.Host.Wrote = func() int { return len(kept) << 20 }
+			}
+		})
+		if says && got != ":1\r\n" {
+			t.Errorf("%q", got)
+		}
+		if !says && !strings.Contains(got, script.ErrMemory.Error()) {
+			t.Errorf("of a run that keeps 200 MB: %q", got)
+		}
+		runtime.KeepAlive(kept)
+	}
+}

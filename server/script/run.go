@@ -55,6 +55,9 @@ type Host struct {
 	Hold   func(n int) bool
 	NoRoom func(n int) error
 	Taken  func() (others, most int64)
+	// Wrote is how much memory the store takes for what the run has written, in bytes: the heap of the process grows by
+	// that too, and it is none of the run's. nil: none.
+	Wrote func() int
 	// Context stops runs that have become long when it ends.
 	Context context.Context
 }
@@ -65,7 +68,8 @@ type Run struct {
 	// Name is what errors call the script: the SHA-1 of its source, or the name of a function.
 	Name       string
 	Keys, Args [][]byte
-	// Memory is how many bytes the heap of the process may grow by during the run. Default: DefaultMemory.
+	// Memory is how many bytes the heap of the process may grow by during the run, besides what Host.Wrote says. Default:
+	// DefaultMemory.
 	Memory uint64
 	// Steps is how many instructions the run may take, about, before ErrSteps ends it. A command counts as 64. Default:
 	// any number.

@@ -259,3 +259,30 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// TestMostResults: functions return as many values as in a redis-server, whose numbers these are.
+func TestMostResults(t *testing.T) {
+	const source = `
+local function most(f)
+	local low, high = 7000, 8200
+	while low < high do
+		local m = math.floor((low + high + 1) / 2)
+		if pcall(f, m) then low = m else high = m - 1 end
+	end
+	return low
+end
+local t = {}
+for i = 1, 9000 do t[i] = 1 end
+local s, p = string.rep('a', 9000), cmsgpack.pack(1)
+return {
+	most(function(n) local u = {} for i = 1, n do u[i] = 1 end return select('#', unpack(u)) end),
+	most(function(n) return select('#', unpack(t, 1, n)) end),
+	most(function(n) return select('#', string.byte(s, 1, n)) end),
+	most(function(n) return select('#', struct.unpack(string.rep('b', n), s)) end),
+	most(function(n) return select('#', cmsgpack.unpack(string.rep(p, n))) end),
+	most(function(n) return select('#', cmsgpack.unpack_limit(string.rep(p, 9000), n, 0)) end),
+}`
+	if got, want := run(t, source), "*6\r\n:7999\r\n:7997\r\n:7997\r\n:7997\r\n:7999\r\n:7998\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

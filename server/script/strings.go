@@ -74,7 +74,7 @@ func stringByte(L *lua.LState) int {
 	if from > to {
 		return 0
 	}
-	if to-from >= maxUnpack {
+	if to-from >= maxUnpack-L.GetTop() {
 		fail(L, "string slice too long")
 	}
 	for i := from; i <= to; i++ {

@@ -185,7 +185,7 @@ func structUnpack(L *lua.LState) int {
 		}
 	}
 	push := func(v lua.LValue) {
-		if n++; n > maxUnpack {
+		if n++; L.GetTop() > maxUnpack-2 { // the place follows them
 			fail(L, "too many results")
 		}
 		L.Push(v)

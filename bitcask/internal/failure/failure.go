@@ -18,7 +18,7 @@ var (
 	ErrVersion  = errors.New("format version not supported")                      // written by a newer Stave; a hint or INDEX, by an older one, too
 	ErrMissing  = errors.New("segment file missing")                              // the manifest names a file that is not there
 	ErrForeign  = errors.New("file belongs to another store")                     // store id differs
-	ErrClosed   = errors.New("bitcask: store is closed")                          // any call after Close
+	ErrClosed   = errors.New("stave: store is closed")                            // any call after Close
 	ErrLocked   = errors.New("store is in use")                                   // Open: another process (or this one) has it
 	ErrNotEmpty = errors.New("directory is not empty")                            // of a new store
 	ErrFailed   = errors.New("store refuses writes until it is opened once more") // wrapped with the cause; reopen to write again

@@ -30,7 +30,11 @@ func (s *Source) rdb(ctx context.Context, store *db.Store, o Options) (Result, e
 	}
 	if o.KeepGoing {
 		options.BadKey = func(e *redisfile.KeyError) error {
-			o.skip(&result, fmt.Errorf("%s: %w", s.Name, e))
+			var why error = e
+			if bad, ok := errors.AsType[*redisfile.FileError](e.Err); ok { // it names byte and key itself
+				why = bad
+			}
+			o.skip(&result, fmt.Errorf("%s: %w", s.Name, why))
 			return nil
 		}
 	}
@@ -69,7 +73,7 @@ func nextStep(err error, keys int64) string {
 	case refused:
 		return stored + "; --keep-going skips such keys"
 	case damaged:
-		return stored + "; redis-check-rdb says more about the file"
+		return stored + "; --keep-going skips keys whose value cannot be decoded, and redis-check-rdb says more about the file"
 	}
 	return stored
 }

@@ -37,13 +37,6 @@ var otherFormats = []struct{ magic, text string }{
 	{"BZh", "it is compressed: bunzip2 -c FILE | stave import DIR -"},
 	{"\xfd7zXZ\x00", "it is compressed: xz -dc FILE | stave import DIR -"},
 	{"PK\x03\x04", "it is a zip archive: unzip -p FILE | stave import DIR -"},
-	{"VALKEY", "it is an RDB file of a version of Valkey that is not known here: save it with Redis 7.4 or Valkey 8, or older"},
-}
-
-// number reports whether a text has nothing but digits, as the version after the magic of an RDB file: a line of text
-// could begin with REDIS.
-func number(text []byte) bool {
-	return !bytes.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // Open recognises the format of a file, whose name is for messages and for the parts that a manifest names. It takes
@@ -60,10 +53,9 @@ func Open(name string, r io.Reader) (*Source, error) {
 		}
 	}
 	s.Format = Lines
-	if digits, ok := bytes.CutPrefix(head, []byte(rdb.Magic)); ok && len(digits) >= 4 && number(digits[:4]) {
-		s.Format = RDB
-	}
 	switch {
+	case rdb.IsFile(head):
+		s.Format = RDB
 	case bytes.HasPrefix(head, []byte("*")), bytes.HasPrefix(head, []byte("#TS:")):
 		s.Format = Commands
 	case bytes.HasPrefix(head, []byte("file ")):

@@ -99,7 +99,8 @@ func (t *Streams) Complain(err error) {
 	if bar := t.bar.Load(); bar != nil {
 		bar.Clear()
 	}
-	text := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
+	text := strings.TrimPrefix(err.Error(), "stave: ") // as some errors of the store begin
+	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "; ")
 	fmt.Fprintf(t.Err, "stave: %s\n", Safe([]byte(text)))
 }
 

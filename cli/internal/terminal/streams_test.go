@@ -17,6 +17,7 @@ import (
 func TestComplain(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain":              "stave: plain\n",
+		"stave: not found":   "stave: not found\n",
 		"two\nlines\n":       "stave: two; lines\n",
 		"\x1b[2Jclear":       "stave: \\x1b[2Jclear\n",
 		"grüße\u009b":        "stave: grüße\\x9b\n",

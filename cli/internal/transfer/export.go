@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // An export to a running Redis: RESTORE makes each key there, in the place of what it had, with its deadline. A page of
@@ -54,7 +55,7 @@ func (ex *exporter) skip(why error) error {
 // functions brings the libraries of functions. A Redis before 7 does not know them: that is told as for a key which it
 // refuses.
 func (ex *exporter) functions(ctx context.Context, store *db.Store) error {
-	libraries, err := store.Libraries()
+	libraries, err := serverside.DB.Libraries(store)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/remote"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/jsonl"
 )
 
@@ -29,7 +30,7 @@ func Verify(ctx context.Context, store *db.Store, conn *remote.Conn, o ImportOpt
 
 // compareLibraries compares the libraries of functions, by name and source to the last byte.
 func (im *importer) compareLibraries(theirs map[string]string) error {
-	ours, err := im.store.Libraries()
+	ours, err := serverside.DB.Libraries(im.store)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/digest"
 )
@@ -49,11 +50,12 @@ const errNoDebug command.Error = "ERR DEBUG command not allowed. If the enable-d
 
 // subcommand is one of DEBUG's. They have no rows of their own in the table: Redis has none either.
 type subcommand struct {
-	name  string
-	least int // arguments after the name
-	most  int // -1: any number
-	usage string
-	run   func(h Host, c *command.Call) error
+	name    string
+	least   int // arguments after the name
+	most    int // -1: any number
+	usage   string
+	run     func(h Host, c *command.Call) error
+	inMulti bool // may run within EXEC: it touches no key, which may be locked there
 }
 
 // It is put together at run time, because HELP is in it and reads it.
@@ -62,23 +64,23 @@ var subcommands []subcommand
 func init() {
 	ok := func(_ Host, c *command.Call) error { return c.OK() }
 	subcommands = []subcommand{
-		{"change-repl-id", 0, 0, "Is accepted: there is no replication.", ok},
-		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", digestAll},
-		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", digestValue},
-		{"error", 1, 1, "text: replies with an error.", func(_ Host, c *command.Call) error { return oneLine(c.Arg(2)) }},
-		{"help", 0, 0, "Lists the subcommands.", help},
-		{"jmap", 0, 0, "Is accepted, and does nothing.", ok},
-		{"loadaof", 0, 0, "Makes all writes durable; memory follows the log at any time.", reload},
-		{"log", 1, 1, "text: writes into the log.", log},
-		{"object", 1, 1, "key: describes how a key is stored.", func(_ Host, c *command.Call) error { return object(c, c.Key(2)) }},
-		{"pause-cron", 1, 1, "0|1: is accepted, and does nothing.", ok},
-		{"populate", 1, 3, "count [prefix [size]]: makes strings.", populate},
-		{"protocol", 1, 1, "type: replies with a value of a type.", protocol},
-		{"quicklist-packed-threshold", 1, 1, "bytes: is accepted, and does nothing.", ok},
-		{"reload", 0, -1, "[NOSAVE] [NOFLUSH] [MERGE]: makes all writes durable; memory follows the log at any time.", reload},
-		{"set-active-expire", 1, 1, "0|1: stops or starts the cycle that deletes expired keys.", activeExpire},
-		{"sleep", 1, 1, "seconds: waits.", sleep},
-		{"stringmatch-len", 2, 2, "length pattern: matches as many letters A with a pattern.", match},
+		{"change-repl-id", 0, 0, "Is accepted: there is no replication.", ok, true},
+		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", digestAll, false},
+		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", digestValue, false},
+		{"error", 1, 1, "text: replies with an error.", func(_ Host, c *command.Call) error { return oneLine(c.Arg(2)) }, true},
+		{"help", 0, 0, "Lists the subcommands.", help, true},
+		{"jmap", 0, 0, "Is accepted, and does nothing.", ok, true},
+		{"loadaof", 0, 0, "Makes all writes durable; memory follows the log at any time.", reload, false},
+		{"log", 1, 1, "text: writes into the log.", log, true},
+		{"object", 1, 1, "key: describes how a key is stored.", func(_ Host, c *command.Call) error { return object(c, c.Key(2)) }, false},
+		{"pause-cron", 1, 1, "0|1: is accepted, and does nothing.", ok, true},
+		{"populate", 1, 3, "count [prefix [size]]: makes strings.", populate, false},
+		{"protocol", 1, 1, "type: replies with a value of a type.", protocol, true},
+		{"quicklist-packed-threshold", 1, 1, "bytes: is accepted, and does nothing.", ok, true},
+		{"reload", 0, -1, "[NOSAVE] [NOFLUSH] [MERGE]: makes all writes durable; memory follows the log at any time.", reload, false},
+		{"set-active-expire", 1, 1, "0|1: stops or starts the cycle that deletes expired keys.", activeExpire, true},
+		{"sleep", 1, 1, "seconds: waits.", sleep, true},
+		{"stringmatch-len", 2, 2, "length pattern: matches as many letters A with a pattern.", match, true},
 	}
 }
 
@@ -87,12 +89,13 @@ func run(h Host, c *command.Call) error {
 	switch {
 	case !h.Allowed:
 		return errNoDebug
-	case c.Queued: // the keys may be locked already
-		return command.ErrInMulti
 	}
 	n := len(c.Args) - 2
 	for i := range subcommands {
 		if sub := &subcommands[i]; c.Args.Is(1, sub.name) && n >= sub.least && (n <= sub.most || sub.most < 0) {
+			if c.Queued && !sub.inMulti {
+				return command.ErrInMulti
+			}
 			return sub.run(h, c)
 		}
 	}
@@ -128,8 +131,11 @@ func sleep(_ Host, c *command.Call) error {
 	return c.OK()
 }
 
+// besideValue is what DUMP has besides a value: its type, the version and the checksum.
+const besideValue = 11
+
 // object describes how a key is stored, in Redis's fields: the encoding as OBJECT ENCODING has it, and the length of
-// the DUMP. The others are about Redis's memory, and constant.
+// the value in a DUMP. The others are about Redis's memory, and constant.
 func object(c *command.Call, key string) error {
 	return c.Host.Store.ViewKeys([]string{key}, func(tx *db.Tx) error {
 		encoding, err := c.EncodingOf(tx, key)
@@ -143,7 +149,7 @@ func object(c *command.Call, key string) error {
 		if err != nil {
 			return err
 		}
-		c.Out.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%d lru:0 lru_seconds_idle:0", encoding, len(payload)))
+		c.Out.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%d lru:0 lru_seconds_idle:0", encoding, len(payload)-besideValue))
 		return nil
 	})
 }
@@ -200,7 +206,7 @@ func log(h Host, c *command.Call) error {
 // activeExpire is DEBUG SET-ACTIVE-EXPIRE. Expired keys are never seen, whether they are deleted or not.
 func activeExpire(_ Host, c *command.Call) error {
 	n, _ := strconv.Atoi(c.Key(2)) // what is no number is 0, as in Redis
-	c.Host.Store.SetExpiryCycle(n != 0)
+	serverside.DB.SetExpiryCycle(c.Host.Store, n != 0)
 	return c.OK()
 }
 
@@ -298,7 +304,11 @@ func protocol(_ Host, c *command.Call) error {
 		}
 	case "attrib":
 		if out.Version() == 3 {
-			return command.Error("ERR attributes are not supported")
+			out.Attribute(1)
+			out.BulkString("key-popularity")
+			out.Array(2)
+			out.BulkString("key:123")
+			out.Int(90)
 		}
 		out.BulkString("Some real reply following the attribute")
 	case "push":

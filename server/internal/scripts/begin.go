@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // How often a session tries to begin while a script that lasts holds locks, at first and in the end, and how often one
@@ -28,7 +29,7 @@ var errAbandoned = errors.New("scripts: nobody waits for the transaction")
 // those who came before it.
 func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, mayWait func() error) (*db.Tx, error) {
 	if !script || !a.Turns.Any() {
-		if tx, ok, err := store.TryBegin(write, keys...); err != nil || ok {
+		if tx, ok, err := serverside.DB.TryBegin(store, write, keys...); err != nil || ok {
 			return tx, err
 		}
 	}
@@ -41,7 +42,7 @@ func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, 
 	}
 	place := PlaceOf(keys)
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		tx, ok, err := store.TryBegin(write, keys...)
+		tx, ok, err := serverside.DB.TryBegin(store, write, keys...)
 		if err != nil || ok {
 			return tx, err
 		}

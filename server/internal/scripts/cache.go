@@ -188,7 +188,7 @@ func (t *Cache) Usage() (n, bytes int) {
 
 // compile compiles a script for EVAL, and words what is wrong with it as Redis does.
 func compile(source string) (*script.Program, error) {
-	flags, err := flagsOf(source)
+	flags, err := FlagsOf(source)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +200,8 @@ func compile(source string) (*script.Program, error) {
 	return p, nil
 }
 
-// flagsOf reads the first line of a script, if it is one for the shell.
-func flagsOf(source string) (flags script.Flags, err error) {
+// FlagsOf reads the first line of a script, if it is one for the shell.
+func FlagsOf(source string) (flags script.Flags, err error) {
 	b, err := script.ParseShebang(source)
 	switch {
 	case err != nil:

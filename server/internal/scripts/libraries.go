@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/script"
 )
@@ -27,7 +28,7 @@ type Libraries struct {
 
 // Set is libraries, with their functions by name. It is not changed once others see it.
 type Set struct {
-	changes   uint64 // db.Store.LibraryChanges, when the sources were read
+	changes   uint64 // serverside.DB.LibraryChanges, when the sources were read
 	Libraries map[string]*script.Library
 	Functions map[string]*Function // by the name in lower case: names of functions have no case
 	refused   map[string]string    // sources in the store that cannot be loaded, by library
@@ -47,17 +48,17 @@ func (f *Libraries) Init(store *db.Store, engine *script.Engine, logger *slog.Lo
 
 // Current returns the libraries of the store. They are loaded again if they have changed.
 func (f *Libraries) Current() *Set {
-	if set := f.loaded.Load(); set != nil && set.changes == f.store.LibraryChanges() {
+	if set := f.loaded.Load(); set != nil && set.changes == serverside.DB.LibraryChanges(f.store) {
 		return set
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.loaded.Load()
-	changes := f.store.LibraryChanges() // first: a change in between makes another set
+	changes := serverside.DB.LibraryChanges(f.store) // first: a change in between makes another set
 	if before != nil && before.changes == changes {
 		return before
 	}
-	sources, err := f.store.Libraries()
+	sources, err := serverside.DB.Libraries(f.store)
 	if err != nil {
 		f.logger.Error("libraries of functions are not complete and were left out", "error", err)
 	}

@@ -30,6 +30,7 @@ type Figures struct {
 	Percentiles                  string // those that INFO shows of the time that commands take, separated by blanks
 
 	Clients                       int // connections
+	WaitedKeys, WaitedMissing     int // keys that clients wait for, and those of them whose end they wait for, too
 	MaxClients                    int64
 	InputPeak, OutputPeak         int64 // bytes of the largest buffers of clients in the last seconds
 	Channels, Patterns, Shards    int   // that somebody listens to

@@ -125,6 +125,7 @@ func (f *Figures) infoClients(w *infoWriter) {
 		"maxclients", f.MaxClients, "client_memory", f.Counters.ClientBytes.Load(),
 		"client_recent_max_input_buffer", f.InputPeak, "client_recent_max_output_buffer", f.OutputPeak,
 		"blocked_clients", f.Counters.Blocked.Load(), "tracking_clients", f.Tracking.Clients, "clients_in_timeout_table", f.Counters.Blocked.Load(),
+		"total_blocking_keys", f.WaitedKeys, "total_blocking_keys_on_nokey", f.WaitedMissing,
 	)
 }
 

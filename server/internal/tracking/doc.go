@@ -12,7 +12,7 @@
 // do no harm but for another read, so a read is noted also if its command fails, and a key that makes room in the table
 // for others is reported as if it had changed.
 //
-// What is reported is what WATCH notices, and what expires (db.Store.OnChanges). The store calls only while some client
+// What is reported is what WATCH notices, and what expires (serverside.DB.OnChangesAndReads). The store calls only while some client
 // tracks; without one, reads and writes pay nothing.
 //
 // A Table may be used by several goroutines. Its mutex is taken with keys locked; with it held, only mutexes of

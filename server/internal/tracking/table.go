@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
@@ -95,7 +96,7 @@ func (t *Table) Add(c *Client, mode *Mode) {
 		t.clients = make(map[int64]*Client)
 		t.readers = make(map[string]readers)
 		t.prefixes = make(map[string]map[*Client]struct{})
-		t.stop = t.store.OnChanges(func(changes []db.Change, _ db.Ticket) { t.changed(changes) })
+		t.stop = serverside.DB.OnChangesAndReads(t.store, func(changes []serverside.Change, _ uint64) { t.changed(changes) })
 	}
 	t.clients[c.ID] = c
 	for _, prefix := range mode.Prefixes {
@@ -209,7 +210,7 @@ func (t *Table) Limit(most int64) {
 
 // changed reports what a commit has changed. The store calls it with the keys locked. What came before a change of a
 // whole namespace is reported with that, to all: a database that is swapped has other values under the same names.
-func (t *Table) changed(changes []db.Change) {
+func (t *Table) changed(changes []serverside.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := len(changes) - 1; i >= 0; i-- {
@@ -258,8 +259,8 @@ func (t *Table) invalidate(key string, origin int64) {
 
 // broadcast reports the changed keys to the clients that have asked for their prefixes: one message for each prefix,
 // with the keys sorted. The mutex is held.
-func (t *Table) broadcast(changes []db.Change) {
-	matched := map[string][]db.Change{}
+func (t *Table) broadcast(changes []serverside.Change) {
+	matched := map[string][]serverside.Change{}
 	for _, c := range changes {
 		if c.Read {
 			continue

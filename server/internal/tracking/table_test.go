@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/tracking"
@@ -35,7 +36,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) write(origin int64, keys ...string) {
 	w.t.Helper()
 	if err := w.store.Update(func(tx *db.Tx) error {
-		tx.SetOrigin(origin)
+		serverside.DB.SetOrigin(tx, origin)
 		for _, key := range keys {
 			if err := tx.String(key).Put([]byte("v")); err != nil {
 				return err

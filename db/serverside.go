@@ -1,0 +1,25 @@
+package db
+
+import "github.com/stavedb/stave/internal/serverside/calls"
+
+// What servers need of a store and programs that embed one do not: the methods are documented there, and reached from
+// there alone.
+func init() {
+	calls.Register(&calls.DB[*Store, *Tx, Keyspace]{
+		TryBegin:              (*Store).tryBegin,
+		Prefetch:              (*Tx).prefetch,
+		WaitedKeys:            (*Store).waitedKeys,
+		ServeWaiters:          (*Tx).serveWaiters,
+		SetInterrupt:          (*Tx).setInterrupt,
+		InterruptibleKeyspace: (*Store).interruptibleKeyspace,
+		SetRoom:               (*Tx).setRoom,
+		Held:                  (*Tx).held,
+		OnChangesAndReads:     (*Store).onChanges,
+		SetOrigin:             (*Tx).setOrigin,
+		NoteRead:              (*Tx).noteRead,
+		PutLibrary:            (*Tx).putLibrary,
+		Libraries:             (*Store).libraries,
+		LibraryChanges:        (*Store).libraryChanges,
+		SetExpiryCycle:        (*Store).setExpiryCycle,
+	})
+}

@@ -1,0 +1,90 @@
+// Package calls has the type of serverside.DB, and is where package db fills it in. It is a package of its own, and the
+// types of db are parameters, because db imports it.
+package calls
+
+// Change is something that a commit has done to a key, or a read in between that NoteRead has noted.
+type Change struct {
+	Namespace int
+	Key       string // "" for a whole namespace
+	// Whole is set for a namespace that has been emptied or swapped.
+	Whole bool
+	// Read is set for a read.
+	Read bool
+	// Origin is what SetOrigin has set; 0 by default, and for what the store does by itself.
+	Origin int64
+}
+
+// DB are the functions on stores and transactions. Their locks, and their errors within a closure or a callback of
+// the store, and after the end of a transaction, are those of the methods of db.
+type DB[Store, Tx, Keyspace any] struct {
+	// TryBegin is Store.Begin for callers that must not wait, such as an event loop: ok is false if another transaction
+	// holds a lock that it needs, or a commit would probably have to wait until the disk has taken what came before.
+	// Nothing has begun then, nor after an error. Without keys it locks everything, as Begin does.
+	TryBegin func(s Store, write bool, keys ...string) (tx Tx, ok bool, err error)
+	// Prefetch loads what look-ups of the keys that Begin got will read, so that a transaction on many keys does not
+	// wait for each of them. It changes nothing.
+	Prefetch func(t Tx)
+	// ServeWaiters serves the waiters from what the transaction has written so far, as its end does by itself. It is
+	// for a transaction that runs several independent commands. It reports false if a waiter is left that uses keys
+	// which the transaction has not locked: it is served right after the end, which should follow now.
+	ServeWaiters func(t Tx) bool
+	// WaitedKeys returns how many keys are waited for, in all namespaces, and how many of them by a waiter that is to be
+	// served when the key is missing. O(n) if one waits for a stream, else O(1).
+	WaitedKeys func(s Store) (keys, missing int)
+
+	// SetInterrupt makes calls that take long ask f now and then whether to go on: about every 256 elements, or
+	// comparisons of a pattern of so many bytes. Once f returns an error, the call that asked ends with it, and so does
+	// the whole transaction: nothing of it is committed. What a call has given to a visitor until then is a part of its
+	// result. f must not use the store. nil takes it away.
+	SetInterrupt func(t Tx, f func() error)
+	// InterruptibleKeyspace is Store.Keyspace, of which Keys and Scan ask f as SetInterrupt says.
+	InterruptibleKeyspace func(s Store, f func() error) Keyspace
+	// SetRoom makes calls ask f before they read more than 1 MiB at once into memory, with the bytes, or up to an
+	// eighth more: the value of a string, a field or an element, and for Key.Dump twice what it returns. The call ends
+	// with the error of f, if it returns one. f must not use the store. nil takes it away, and so does the end of the
+	// transaction.
+	SetRoom func(t Tx, f func(n int) error)
+
+	// Held is about how much memory a transaction has taken so far, in bytes: what it has written, what rolls that back, and
+	// what the index has grown by.
+	Held func(t Tx) int
+
+	// OnChangesAndReads is Store.OnChanges with the origins of the changes, and with the reads that NoteRead has put among
+	// them. The ticket is a db.Ticket. fn must not keep the slice.
+	OnChangesAndReads func(s Store, fn func(changes []Change, ticket uint64)) (stop func())
+	// SetOrigin says who makes the changes that follow, in all namespaces: a number that OnChangesAndReads gets with them.
+	SetOrigin func(t Tx, origin int64)
+	// NoteRead adds a read of a key to the changes of the transaction. It reports false, and has done nothing, if the
+	// transaction has not changed anything that is to be reported: then the read needs no place among the changes.
+	NoteRead func(t Tx, key string) bool
+
+	// PutLibrary keeps the text of a library under a name, in place of one that was there; an empty text deletes it.
+	// Libraries returns it once the transaction is committed. It fails with db.ErrTooLarge for a name of more than
+	// bitcask.MaxLibraryName bytes or a text of more than bitcask.MaxLibrary, and if there are too many. O(n), n being
+	// the length of the text and the number of libraries.
+	PutLibrary func(t Tx, name, text string) error
+	// Libraries returns the texts of all libraries by name. A library that has lost a part, which only damage can bring
+	// about, has an empty text and is named in an error that is db.ErrLibrary; the others are returned with it. It
+	// locks nothing, and may be called within a transaction, whose own changes it does not show. O(n), n being the
+	// length of all texts.
+	Libraries func(s Store) (map[string]string, error)
+	// LibraryChanges returns a number that grows when a library is put or deleted: while it stays the same, so do they.
+	// It may grow without such a change.
+	LibraryChanges func(s Store) uint64
+
+	// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
+	// deleted or not.
+	SetExpiryCycle func(s Store, on bool)
+}
+
+// registered is a *DB of db's types.
+var registered any
+
+// Register makes the functions known. db calls it as it is initialized.
+func Register[Store, Tx, Keyspace any](c *DB[Store, Tx, Keyspace]) { registered = c }
+
+// Of returns the functions. The types are those of db, which has registered before any package that names them is
+// initialized.
+func Of[Store, Tx, Keyspace any]() *DB[Store, Tx, Keyspace] {
+	return registered.(*DB[Store, Tx, Keyspace])
+}

@@ -1,0 +1,18 @@
+// Package serverside is what a server, and what copies whole stores, needs of package db and a program that embeds a
+// store has no use for:
+//
+//	tx, ok, err := serverside.DB.TryBegin(store, true, "k")
+//
+// db's own pages show nothing of it, and no other module can reach it.
+package serverside
+
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside/calls"
+)
+
+// DB are the functions.
+var DB = calls.Of[*db.Store, *db.Tx, db.Keyspace]()
+
+// Change is what DB.OnChangesAndReads reports.
+type Change = calls.Change
