@@ -26,7 +26,7 @@
 //
 // # Caveats
 //
-// All keys are in RAM: some 20 bytes a key, 9 to 60 an element. One process has a store open for writing; any number
+// All keys are in RAM: some 20 bytes per key, 9 to 60 per element. One process has a store open for writing; any number
 // may read alongside it, each the state of its Open. A Tx is for one goroutine, and user code that runs within one must
 // not call the store. Merges are started by the caller (package merge); without them the log only grows.
 //

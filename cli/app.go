@@ -78,7 +78,7 @@ func newApp(t *terminal.Streams) *cli.App {
 		Reader:         t.In,
 		Writer:         t.Out,
 		ErrWriter:      t.Err,
-		OnUsageError:   func(c *cli.Context, err error, _ bool) error { return usageError(c.App.Flags, err) },
+		OnUsageError:   func(c *cli.Context, err error, _ bool) error { return usageError("", c.App.Flags, err) },
 		ExitErrHandler: func(*cli.Context, error) {},
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), cliCommand(t), serveCommand(t),
@@ -91,7 +91,7 @@ func newApp(t *terminal.Streams) *cli.App {
 	app.Usage, app.Description, _ = strings.Cut(strings.TrimSpace(helpText("stave", nil)), "\n\n")
 	for _, c := range app.Commands {
 		describe(c)
-		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(c.Flags, err) }
+		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(" "+c.Name, c.Flags, err) }
 		c.HideHelpCommand = true // "stave exec help" is a command for the store
 		for _, f := range c.Flags {
 			if f, ok := f.(*cli.BoolFlag); ok {

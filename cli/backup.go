@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -49,7 +51,11 @@ func backupCommand(t *terminal.Streams) *cli.Command {
 			if out == "-" && c.String("incremental") != "" {
 				return usagef("an archive has all of the store: --incremental needs a directory")
 			}
-			return runBackup(t, chosenDir(c), out, c.String("incremental"), c.Bool("json"), c.Bool("quiet"))
+			err := runBackup(t, chosenDir(c), out, c.String("incremental"), c.Bool("json"), c.Bool("quiet"))
+			if c.NArg() == 1 && c.String("dir")+os.Getenv("STAVE_DIR") == "" && errors.Is(err, fs.ErrNotExist) {
+				return usagef("backup takes two directories, STORE NEW: the only one here is the new one, and the store by default, %s, is not there", defaultDir)
+			}
+			return err
 		},
 	}
 }

@@ -30,7 +30,7 @@ func exportCommand(t *terminal.Streams) *cli.Command {
 			&cli.StringFlag{Name: "match", Usage: "export the keys that match the glob `PATTERN`"},
 			&cli.BoolFlag{Name: "sort", Usage: "sort by key"},
 			&cli.StringFlag{Name: "to", Usage: "bring the keys to the running Redis at `URL`: redis://HOST:PORT/DB"},
-			&cli.IntFlag{Name: "rate", Usage: "with --to: at most `N` keys a second", DefaultText: "no limit"},
+			&cli.IntFlag{Name: "rate", Usage: "with --to: at most `N` keys per second", DefaultText: "no limit"},
 			&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"}, Usage: "with --to: skip keys that the Redis refuses"},
 			quietFlag(),
 		},

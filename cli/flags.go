@@ -2,6 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -136,11 +139,14 @@ func authFlags() []cli.Flag {
 	}
 }
 
+// defaultPort is where a Stave listens.
+const defaultPort = 6380
+
 // hostFlags name a server as redis-cli does.
 func hostFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "host", Value: "127.0.0.1", Usage: "the server is at `HOST` (also -h HOST)"},
-		&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: 6380, Usage: "and listens on `PORT`"},
+		&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: defaultPort, Usage: "and listens on `PORT`"},
 	}
 }
 
@@ -168,13 +174,14 @@ func syncFlag(value string) cli.Flag {
 // option, since a command line is seen by every user of the machine.
 func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error) {
 	o := storeOptions{
-		dir: chosenDir(c), addr: withPort(c.String("addr"), defaultPort), user: c.String("user"), password: serverPassword(),
+		dir: chosenDir(c), addr: c.String("addr"), user: c.String("user"), password: serverPassword(),
 		useTLS: c.Bool("tls"), tls: remote.TLSFiles{CACert: c.String("cacert"), Cert: c.String("cert"), Key: c.String("key"), Name: c.String("sni")},
 		db: c.Int("db"), resp3: c.Bool("resp3"), sync: c.String("sync"),
 	}
 	if err := o.takeTarget(c); err != nil {
 		return o, err
 	}
+	o.addr = withPort(o.addr, strconv.Itoa(defaultPort))
 	if o.addr != "" && (c.IsSet("sync") || c.IsSet("dir")) {
 		return o, usagef("--addr talks to a server: it cannot go with --dir or --sync")
 	}
@@ -191,9 +198,6 @@ func readStoreOptions(t *terminal.Streams, c *cli.Context) (storeOptions, error)
 	o.format, err = chosenFormat(t, c)
 	return o, err
 }
-
-// defaultPort is that of a server for which none is chosen.
-const defaultPort = "6380"
 
 // withPort adds a port to an address of --addr that is a host alone: a name, or an IP address. Everything else is left as
 // it is, also what is neither: whoever uses it says what is wrong.
@@ -298,8 +302,16 @@ func onDir(run func(c *cli.Context, dir string) error) cli.ActionFunc {
 		if err := takeDir(c, c.NArg()); err != nil {
 			return err
 		}
-		return run(c, chosenDir(c))
+		return orDefault(c, run(c, chosenDir(c)))
 	}
+}
+
+// orDefault says of a store that is not there that nobody has named it.
+func orDefault(c *cli.Context, err error) error {
+	if named := c.String("dir") + os.Getenv("STAVE_DIR"); named == "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w (%s is the default: name the store as an argument, by --dir or $STAVE_DIR)", err, defaultDir)
+	}
+	return err
 }
 
 // takeDir takes the first of n arguments, if there is one, for the value of --dir. More are an error. Afterwards
@@ -319,20 +331,57 @@ func takeDir(c *cli.Context, n int) error {
 }
 
 // usageError words an error of the command line's parser, which names options with one dash. The texts that it looks
-// for are those of package flag; one that it does not know is passed on as it is. An option is suggested only if it
-// begins with the same letter, for the library always finds one.
-func usageError(flags []cli.Flag, err error) error {
+// for are those of package flag; one that it does not know is passed on as it is. command is a blank and the command.
+func usageError(command string, flags []cli.Flag, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		option := "--" + strings.TrimLeft(name, "-")
-		if best := strings.TrimLeft(cli.SuggestFlag(flags, name, true), "-"); len(best) > 1 && best[0] == name[0] {
-			return usagef("unknown option %s: did you mean --%s? (see stave help)", option, best)
+		if best := nearestOption(flags, strings.TrimLeft(name, "-")); best != "" {
+			return usagef("unknown option %s: did you mean --%s? (see stave help%s)", option, best, command)
 		}
-		return usagef("unknown option %s (see stave help)", option)
+		return usagef("unknown option %s (see stave help%s)", option, command)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return usagef("--%s needs a value (see stave help)", strings.TrimLeft(name, "-"))
+		return usagef("--%s needs a value (see stave help%s)", strings.TrimLeft(name, "-"), command)
 	}
 	text = strings.Replace(text, " for flag -", " for --", 1)
 	return usagef("%s (see stave help)", strings.TrimSuffix(text, ": parse error"))
+}
+
+// nearestOption is the option whose name was probably meant: the one with the fewest slips, of which a name has one for
+// each three letters at the most.
+func nearestOption(flags []cli.Flag, name string) (best string) {
+	least := len(name)/3 + 1
+	for _, f := range flags {
+		for _, other := range f.Names() {
+			if n := slips(name, other); len(other) > 1 && n < least {
+				best, least = other, n
+			}
+		}
+	}
+	return best
+}
+
+// slips is how many letters one has to leave out, add, replace, or exchange with the next one to come from a to b (the
+// optimal string alignment distance).
+func slips(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestWithPort(t *testing.T) {
 		"localhost": "localhost:6380", "127.0.0.1": "127.0.0.1:6380", "::1": "[::1]:6380", "[::1]": "[::1]:6380", "localhost:1": "localhost:1", "[::1]:1": "[::1]:1",
 		":1": ":1", "/run/s": "/run/s", "./s": "./s", "": "", "6380": "6380", "a:b:c": "a:b:c", "*": "*:6380",
 	} {
-		if got := withPort(addr, defaultPort); got != want {
+		if got := withPort(addr, strconv.Itoa(defaultPort)); got != want {
 			t.Errorf("%q: %q, want %q", addr, got, want)
 		}
 	}

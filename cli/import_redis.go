@@ -24,7 +24,7 @@ func redisFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "import from the running Redis at `URL`: redis://HOST:PORT/DB"},
 		&cli.StringFlag{Name: "match", Usage: "with --from: only keys that match the glob `PATTERN`"},
-		&cli.IntFlag{Name: "rate", Usage: "with --from: at most `N` keys a second", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "rate", Usage: "with --from: at most `N` keys per second", DefaultText: "no limit"},
 		&cli.StringFlag{Name: "state", Usage: "with --from: note the progress in `FILE`, and go on from there"},
 		&cli.BoolFlag{Name: "verify", Usage: "with --from: import nothing, compare every key with the store"},
 	}
@@ -120,7 +120,7 @@ func runRedisImport(t *terminal.Streams, c *cli.Context, dir string) (err error)
 	})
 }
 
-// transferOptions are those that import and export have in common. Rate is in keys a second, 0 for no limit.
+// transferOptions are those that import and export have in common. Rate is in keys per second, 0 for no limit.
 func transferOptions(t *terminal.Streams, c *cli.Context, progress func(keys, bytes int64)) transfer.Options {
 	return transfer.Options{Match: c.String("match"), Rate: c.Int("rate"), KeepGoing: c.Bool("keep-going"), Warn: t.Complain, Progress: progress}
 }

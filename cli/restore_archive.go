@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,13 +97,16 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 			return r.failed(exitOpen, fmt.Errorf("it is compressed: %s -dc FILE | stave restore - %s", c.program, r.out))
 		}
 	}
+	// The name of the first file is followed by zeros. What is too short for a header is an archive only if it begins so.
+	begin, _ := buffered.Peek(100) // tar's reader has the error
+	isArchive := bytes.IndexByte(begin, 0) > 0
 	for files, archive := 0, tar.NewReader(buffered); ; files++ {
 		// What an error means depends on whether any file has come: before that it is no archive, later a damaged one.
 		h, err := archive.Next()
 		switch {
 		case err == io.EOF && files > 0:
 			return nil
-		case errors.Is(err, tar.ErrHeader) && files == 0 || err == io.EOF:
+		case files == 0 && (errors.Is(err, tar.ErrHeader) || !isArchive) || err == io.EOF:
 			return r.failed(exitOpen, errors.New("it is neither the directory of a backup nor an archive that stave backup has written"))
 		case errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF):
 			return r.failed(exitDamage, fmt.Errorf("the archive is damaged, or cut off, after %d files: %w", files, err))

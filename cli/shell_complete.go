@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/resp"
@@ -20,9 +22,10 @@ import (
 // A candidate is one way to complete the word before the cursor. Its value is as it must be typed, in quotes where it
 // is no plain word.
 type candidate struct {
-	value string // replaces the word
+	value string // replaces the word; "" in the last one of a list that is not complete
 	note  string // shown next to it
 	group string // heading
+	more  int    // with an empty value: how many there are besides, -1 if that is not known
 }
 
 // Limits of looking for key names: completion must not stop anyone's work. 20 pages of 500 keys take a server some
@@ -95,14 +98,14 @@ func typeOfKeys(c *command.Command) string {
 // of a large collection that may be nothing, though there are matches. The key is taken to be the first argument, as it
 // is for these commands. A reply of another form, or an error such as WRONGTYPE, offers nothing.
 func (s *session) completeElement(c *command.Command, line string, words []string) (found []candidate) {
-	scan, step, group := "", 2, "members"
+	scan, count, step, group := "", "", 2, "members"
 	switch c.Group {
 	case command.GroupHash:
-		scan, group = "HSCAN", "fields"
+		scan, count, group = "HSCAN", "HLEN", "fields"
 	case command.GroupSet:
-		scan, step = "SSCAN", 1
+		scan, count, step = "SSCAN", "SCARD", 1
 	case command.GroupSortedSet:
-		scan = "ZSCAN"
+		scan, count = "ZSCAN", "ZCARD"
 	}
 	if len(words) < 3 || scan == "" || !s.mayComplete(line, words[len(words)-1]) {
 		return nil
@@ -127,11 +130,25 @@ func (s *session) completeElement(c *command.Command, line string, words []strin
 	if err != nil || len(reply.Items) != 2 {
 		return nil
 	}
-	for i := 0; i < len(reply.Items[1].Items) && len(found) < maxKeyCandidates; i += step {
-		found = append(found, candidate{value: quoteWord(reply.Items[1].Items[i].Text), group: group})
+	items := reply.Items[1].Items
+	for i := 0; i < len(items) && len(found) < maxKeyCandidates; i += step {
+		found = append(found, candidate{value: quoteWord(items[i].Text), group: group})
 	}
 	slices.SortFunc(found, byValue)
-	return found
+	if reply.Items[0].String() == "0" && len(found)*step >= len(items) {
+		return found
+	}
+	return append(found, s.rest(len(found), words[len(words)-1] == "", count, words[1]))
+}
+
+// rest ends a list of n candidates that is not complete. If all there are would be candidates, a command counts them.
+func (s *session) rest(n int, all bool, count ...string) candidate {
+	if all {
+		if reply, err := s.query(context.Background(), count...); err == nil {
+			return candidate{more: max(1, int(reply.Int)-n)}
+		}
+	}
+	return candidate{more: -1}
 }
 
 // byValue orders what a scan finds, in an order that differs from store to store.
@@ -140,7 +157,7 @@ func byValue(a, b candidate) int { return strings.Compare(a.value, b.value) }
 // mayComplete reports whether the last word of a line may become what only the store knows. Within MULTI a question
 // would be queued. Replacing a word in quotes or one beyond ASCII is more than the line editor's arithmetic handles.
 func (s *session) mayComplete(line, prefix string) bool {
-	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix)
+	return !s.inMulti && !s.closed && !strings.HasSuffix(line, `"`) && !terminal.OpenQuote([]byte(line)) && strings.HasSuffix(line, prefix) && isPlain(prefix) && utf8.RuneCountInString(prefix) == len(prefix)
 }
 
 // completeCommand lists the commands that start with prefix, in the case of like. The notes are the
@@ -254,7 +271,6 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 	if !s.mayComplete(line, prefix) {
 		return nil
 	}
-	defer func() { slices.SortFunc(found, byValue) }()
 	cursor := "0"
 	for range maxKeyScans {
 		args := []string{"SCAN", cursor, "MATCH", globLiteral(prefix) + "*", "COUNT", strconv.Itoa(keyScanCount)}
@@ -267,17 +283,24 @@ func (s *session) completeKey(line, prefix, typ string) (found []candidate) {
 			return s.completeKey(line, prefix, "")
 		}
 		if err != nil || len(reply.Items) != 2 {
-			return found
-		}
-		for _, key := range reply.Items[1].Items {
-			found = append(found, candidate{value: quoteWord(key.Text), group: "keys"})
-			if len(found) == maxKeyCandidates {
-				return found
-			}
-		}
-		if cursor = reply.Items[0].String(); cursor == "0" {
 			break
 		}
+		keys := reply.Items[1].Items
+		room := min(len(keys), maxKeyCandidates-len(found))
+		for _, key := range keys[:room] {
+			found = append(found, candidate{value: quoteWord(key.Text), group: "keys"})
+		}
+		cursor = reply.Items[0].String()
+		if room < len(keys) {
+			cursor = "more"
+		}
+		if cursor == "0" || len(found) == maxKeyCandidates {
+			break
+		}
+	}
+	slices.SortFunc(found, byValue)
+	if cursor != "0" && len(found) > 0 {
+		found = append(found, s.rest(len(found), prefix == "" && typ == "", "DBSIZE"))
 	}
 	return found
 }
@@ -296,11 +319,11 @@ func (s *session) query(ctx context.Context, args ...string) (reply resp.Reply, 
 	return reply, err
 }
 
-// isPlain reports whether a word means itself on a line: printable ASCII
-// without blanks and quotes.
+// isPlain reports whether a word means itself on a line and is seen as what it is: printable letters, without blanks and
+// quotes.
 func isPlain[T string | []byte](word T) bool {
-	for i := 0; i < len(word); i++ {
-		if c := word[i]; c <= ' ' || c > '~' || c == '"' || c == '\'' {
+	for _, r := range string(word) {
+		if r == '"' || r == '\'' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) {
 			return false
 		}
 	}

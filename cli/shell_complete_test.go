@@ -154,15 +154,15 @@ func TestCompleteAsksNobodyInVain(t *testing.T) {
 	s.ask(t, "SET user:1 a")
 	s.ask(t, "MULTI")
 	if got := s.complete("get user:"); got != nil {
-		t.Errorf("within MULTI: %q", got)
+		t.Errorf("within MULTI: %+v", got)
 	}
 	s.ask(t, "DISCARD")
 	if got := s.complete("get user:"); len(got) != 1 {
-		t.Errorf("after DISCARD: %q", got)
+		t.Errorf("after DISCARD: %+v", got)
 	}
 	s.backend.(*embedded).store.Close()
 	if got := s.complete("get user:"); got != nil {
-		t.Errorf("closed: %q", got)
+		t.Errorf("closed: %+v", got)
 	}
 }
 
@@ -175,8 +175,17 @@ func TestCompleteIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, " key%d v", i)
 	}
 	s.ask(t, b.String())
-	if got := s.complete("get key"); len(got) != maxKeyCandidates {
-		t.Errorf("%d candidates", len(got))
+	for i := range 3000 {
+		s.ask(t, fmt.Sprintf("HSET hash f%d a", i))
+		s.ask(t, fmt.Sprintf("SADD set m%d", i))
+		s.ask(t, fmt.Sprintf("ZADD board 1 m%d", i))
+	}
+	total := maxKeyScans*keyScanCount + 5003
+	for line, more := range map[string]int{"get key": -1, "get ": -1, "del ": total - 64, "hget hash ": 3000 - 64, "hget hash f": -1, "srem set ": 3000 - 64, "zrem board ": 3000 - 64} {
+		got := s.complete(line)
+		if last := got[len(got)-1]; len(got) != maxKeyCandidates+1 || last.value != "" || last.more != more {
+			t.Errorf("%s: %d candidates, the last one %+v", line, len(got), last)
+		}
 	}
 	if got := s.complete("get nothing"); len(got) != 0 {
 		t.Errorf("%d candidates", len(got))

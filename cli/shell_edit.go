@@ -9,6 +9,7 @@ import (
 	"github.com/reeflective/readline/inputrc"
 
 	"github.com/stavedb/stave/cli/internal/history"
+	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/internal/lines"
 	"github.com/stavedb/stave/server"
@@ -38,8 +39,10 @@ func (e *plainEditor) readLine() (string, error) {
 
 // A fullEditor is readline with everything it offers.
 type fullEditor struct {
-	s  *session
-	rl *readline.Shell
+	s     *session
+	rl    *readline.Shell
+	marks bool // A line that Ctrl-C has dropped ends with ^C.
+	row   *int // The library's line of the screen that the prompt is on.
 }
 
 // newFullEditor must only be called when standard input and output are terminals: readline sends
@@ -48,17 +51,25 @@ type fullEditor struct {
 func newFullEditor(s *session, h *history.List) *fullEditor {
 	rl := readline.NewShell()
 	e := &fullEditor{s: s, rl: rl}
-	rl.Prompt.Primary(s.prompt)
+	rl.Prompt.Primary(func() string { return e.room() + s.prompt() })
 	rl.Prompt.Secondary(func() string { return strings.Repeat(".", max(0, len(s.prompt())-2)) + "> " })
 	rl.AcceptMultiline = func(line []rune) bool { return !terminal.OpenQuote([]byte(string(line))) }
 	bindTab(rl.Config)
+	bindLetters(rl.Config)
+	library := rl.Keymap.Commands()
+	rl.Keymap.Register(map[string]func(){
+		"self-insert":   e.insertTyped(library["self-insert"]),
+		"quoted-insert": e.quoteTyped(library["quoted-insert"]),
+	})
+	keepTypedAhead(rl.Config)
+	e.marks, rl.Config.Vars["echo-control-characters"] = rl.Config.GetBool("echo-control-characters"), false
 	rl.History.Delete()
 	rl.History.Add("stave", commandsOnly{h, s})
 	rl.Completer = e.complete
+	rl.Config.Vars["usage-hint-always"] = true // it is the line that says what the menu leaves out
 	rl.Hint.SetProvider(e.hint)
-	if s.Color() {
-		rl.SyntaxHighlighter = highlight
-	}
+	e.row = promptRow(rl.Display)
+	rl.SyntaxHighlighter = e.display
 	return e
 }
 
@@ -93,9 +104,11 @@ func bindTab(config *inputrc.Config) {
 // readLine reads a line, which may have several if a quote is left open. Ctrl-D on an empty line is io.EOF, from the
 // library.
 func (e *fullEditor) readLine() (string, error) {
+	e.rl.Line().Set() // room is asked before the library drops the line before
 	line, err := e.rl.Readline()
 	switch {
 	case errors.Is(err, readline.ErrInterrupt):
+		e.markDropped(line)
 		return "", errInterrupted
 	case err != nil:
 		return "", err
@@ -109,11 +122,19 @@ func (e *fullEditor) complete(line []rune, cursor int) readline.Completions {
 	if e.s.question != "" {
 		return readline.CompleteRaw(nil)
 	}
-	var found []readline.Completion
+	var list []readline.Completion
+	usage := ""
 	for _, c := range e.s.complete(string(line[:cursor])) {
-		found = append(found, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
+		switch {
+		case c.value != "":
+			list = append(list, readline.Completion{Value: c.value, Display: c.value, Description: c.note, Tag: c.group})
+		case c.more < 0:
+			usage = "and more"
+		default:
+			usage = "and " + humanize.Count(int64(c.more)) + " more"
+		}
 	}
-	return readline.CompleteRaw(found).NoSort()
+	return readline.CompleteRaw(list).NoSort().Usage("%s", usage)
 }
 
 // hint is shown below the line while it is typed. It is asked after each key, so it looks at the table only, never at
@@ -130,6 +151,19 @@ func (e *fullEditor) hint(line []rune, cursor int) []rune {
 		text = "\x1b[2m" + text + "\x1b[0m"
 	}
 	return []rune(text)
+}
+
+// display is the line as it is shown. The library asks for it after it has found out where the prompt is, and before it
+// finds out how many lines a menu may have: the prompt is taken to be on the first line, as it will be if the menu needs
+// the whole screen.
+func (e *fullEditor) display(line []rune) string {
+	if e.row != nil {
+		*e.row = 1
+	}
+	if e.s.Color() {
+		return highlight(line)
+	}
+	return string(line)
 }
 
 // highlight shows a known command in bold and an unknown one in red. A word is judged when a blank

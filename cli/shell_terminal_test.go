@@ -105,8 +105,8 @@ func (s *conversation) read(done chan struct{}) {
 // drawn is what the editor writes at the end when it has drawn its line.
 const drawn = "\x1b[?25h"
 
-// keys types, as people do: each key when the editor has drawn its line after the one before. For after each key the
-// editor asks the terminal where the cursor is, and may take what comes before the answer for a part of it.
+// keys types, as people do: each key when the editor has drawn its line after the one before. So a test knows what is
+// seen between two keys.
 func (s *conversation) keys(text string) {
 	s.t.Helper()
 	for text != "" {
@@ -142,9 +142,10 @@ func (s *conversation) until(text string) {
 	s.t.Fatalf("%q did not appear after %q", text, s.text.String()[s.seen:])
 }
 
-// status waits for the program's end.
+// status waits for the program's end, and ends it where it has not heard of that.
 func (s *conversation) status() int {
 	s.t.Helper()
+	defer time.AfterFunc(time.Minute, func() { s.command.Process.Kill() }).Stop()
 	err := s.command.Wait()
 	if exit, ok := err.(*exec.ExitError); ok {
 		return exit.ExitCode()

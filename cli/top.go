@@ -65,10 +65,26 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 		}
 		if before.info != nil {
 			shown = drawTop(before, now, s.name, t.Color())
+			if t.OutTTY {
+				shown = fitScreen(shown, t.Width(), t.Height())
+			}
 		}
 		before = now
 		return shown, nil
 	})
+}
+
+// fitScreen cuts what does not fit the screen, so that the first lines stay in sight. A line in colours is left as it is.
+func fitScreen(shown []byte, width, height int) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(firstLines(shown, height-1)) {
+		text := strings.TrimSuffix(string(line), "\n")
+		if !strings.Contains(text, "\x1b") {
+			text = terminal.Cut(text, width)
+		}
+		b.WriteString(text + "\n")
+	}
+	return b.Bytes()
 }
 
 // A topSample is what INFO said at one moment, which is when the reply was here. info is nil before the first.
@@ -157,7 +173,7 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 	fmt.Fprintf(&b, "ops     %12s /s   hits %s   expired %s /s   errors %s /s\n", humanize.Count(int64(rate("total_commands_processed"))), found,
 		humanize.Count(int64(rate("expired_keys"))), humanize.Count(int64(rate("total_error_replies"))))
 	fmt.Fprintf(&b, "net     %12s /s in   %s /s out\n", humanize.Size(int64(rate("total_net_input_bytes"))), humanize.Size(int64(rate("total_net_output_bytes"))))
-	fmt.Fprintf(&b, "keys    %12s      %s with a deadline   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
+	fmt.Fprintf(&b, "keys    %12s      %s with a TTL   memory %s\n", humanize.Count(int64(keys)), humanize.Count(int64(timed)), humanize.Size(int64(now.number("used_memory"))))
 	// The part that Redis has not: the log, a merge under way, and why writes are refused.
 	if disk := int64(now.number("storage_bytes")); disk > 0 {
 		live := int64(now.number("storage_live_bytes"))

@@ -40,6 +40,7 @@ type client struct {
 	tracking               tracking.Client
 	killed                 atomic.Bool // the server has ended the connection
 	abort                  func()      // is kill without anything that takes a lock; nil without a connection
+	unnoted                bool        // it is the dashboard's: its commands are neither in SLOWLOG and LATENCY nor counted
 }
 
 // noText is the name, library and version of a client that has given none.

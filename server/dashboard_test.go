@@ -74,6 +74,47 @@ func (p page) get(path string, v any) (status int, body string, header http.Head
 	return reply.StatusCode, string(text), reply.Header
 }
 
+// TestDashboardIsNotCounted: what the page asks for is in none of what it shows.
+func TestDashboardIsNotCounted(t *testing.T) {
+	v := newServer(t, openStore(t), nil)
+	s := v.NewSession()
+	ask(s, "SET a 1\r\nHSET h f v\r\nCONFIG SET slowlog-log-slower-than 0 latency-monitor-threshold 1\r\nSLOWLOG RESET\r\n")
+	p := page{t: t, base: serveHTTP(t, v)}
+	noted := func() string {
+		lines := slices.DeleteFunc(strings.Split(v.Info("commandstats")+v.Info("latencystats")+v.Info("stats")+v.Metrics(), "\n"), func(line string) bool {
+			return !regexp.MustCompile(`^(cmdstat_|latency_percentiles|keyspace_|total_commands|redis_commands_|redis_keyspace_|redis_slowlog_|redis_latency_)`).MatchString(line)
+		})
+		return strings.Join(lines, "\n")
+	}
+	before := noted()
+	if !strings.Contains(before, "cmdstat_hset") {
+		t.Fatalf("nothing is counted: %s", before)
+	}
+	for _, path := range []string{"/", "/api/segments", "/api/types", "/api/slowlog", "/api/clients", "/api/keys", "/api/keys?match=none", "/api/key?key=aA"} {
+		if status, body, _ := p.get(path, nil); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if after := noted(); after != before {
+		t.Errorf("after:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// TestDashboardFiles: all that the page asks for by itself is there.
+func TestDashboardFiles(t *testing.T) {
+	p := page{t: t, base: serveHTTP(t, newServer(t, openStore(t), nil))}
+	_, index, _ := p.get("/", nil)
+	files := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`).FindAllStringSubmatch(index, -1)
+	if len(files) != 3 || !strings.Contains(index, `rel="icon"`) {
+		t.Errorf("files: %q", files)
+	}
+	for _, file := range files {
+		if status, body, header := p.get(file[1], nil); status != http.StatusOK || len(body) == 0 || header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d", file[1], status)
+		}
+	}
+}
+
 type shownKey struct {
 	Key, Name, Type string
 	TTL, Bytes      int64
@@ -332,7 +373,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	}()
 	wanted := []string{
 		`<td>&lt;img src=x onerror`, `>takes writes<`, `000000001.data`, `<h2>Slow commands</h2>`, `<td class="">SADD set m</td>`, `>hash</td>`,
-		`4 keys`, `<th class="n">a second</th>`, `<td class="">get</td>`, `1 segment,`,
+		`4 keys`, `<th class="n">per second</th>`, `<td class="">get</td>`, `1 segment,`,
 	}
 	var dom, console string
 	var lacking []string

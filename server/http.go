@@ -39,7 +39,8 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 const maxShownReply = 4 << 20
 
 // dashboardClient is a client whose commands come from the dashboard's page. Each request of HTTP has one of its own,
-// which is in no CLIENT LIST and counts for no limit of clients. It has the rights of the user whom the request names;
+// which is in no CLIENT LIST and counts for no limit of clients. What it executes is in no counter, SLOWLOG or LATENCY: the
+// page shows what others do. It has the rights of the user whom the request names;
 // before it has authenticated, those of the default user, if that needs no password.
 type dashboardClient struct{ session *Session }
 
@@ -52,7 +53,7 @@ func (v *Server) dashboardBackend() dashboard.Backend {
 		},
 		Connect: func(address string) dashboard.Client {
 			s := v.NewSession()
-			s.client.remote, s.mostReply = address, maxShownReply
+			s.client.remote, s.mostReply, s.client.unnoted = address, maxShownReply, true
 			s.who.startUnknown(false)
 			return dashboardClient{s}
 		},

@@ -45,19 +45,30 @@ func TestInfoHasRedisFields(t *testing.T) {
 
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(\{([a-z_]+="(?:[^"\\\n]|\\.)*",?)+\})? (-?[0-9.e+-]+|\+Inf)$`)
 
-// TestMetrics: the text format, one type for a name, no series twice, and the names that dashboards for Redis ask for.
+// TestMetrics: the text format, one help and one type for a name, in this order, no series twice, counters in _total, and the names that dashboards for Redis ask for.
 func TestMetrics(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	s := v.NewSession()
 	ask(s, "CONFIG SET slowlog-log-slower-than 0\r\nSET a 1 EX 100\r\nGET a\r\nGET b\r\nnope\r\nSAVE\r\nPING\r\n")
 	text := v.Metrics()
 	types, seen := map[string]bool{}, map[string]bool{}
+	helped := "" // the name of the line before
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
+		if rest, isHelp := strings.CutPrefix(line, "# HELP "); isHelp {
+			name, says, _ := strings.Cut(rest, " ")
+			if helped = name; !strings.HasSuffix(says, ".") {
+				t.Errorf("%s has no help: %q", name, says)
+			}
+			continue
+		}
 		if rest, isType := strings.CutPrefix(line, "# TYPE "); isType {
-			name, _, _ := strings.Cut(rest, " ")
-			if types[name] {
-				t.Errorf("two types for %s", name)
+			name, kind, _ := strings.Cut(rest, " ")
+			if types[name] || helped != name {
+				t.Errorf("two types for %s, or no help before", name)
+			}
+			if (kind == "counter") != strings.HasSuffix(name, "_total") {
+				t.Errorf("%s is a %s", name, kind)
 			}
 			types[name] = true
 			continue
@@ -80,7 +91,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"redis_up 1\n", `redis_db_keys{db="db0"} 1` + "\n", `redis_db_keys_expiring{db="db0"} 1` + "\n", `redis_commands_total{cmd="get"} 2` + "\n",
 		"redis_keyspace_hits_total 1\n", "redis_keyspace_misses_total 1\n", `redis_errors_total{err="ERR"} 1` + "\n", "redis_connected_clients 0\n",
-		`redis_commands_latencies_usec_bucket{cmd="get",le="+Inf"} 2` + "\n", "redis_memory_max_bytes 0\n", "redis_evicted_keys_total 0\n",
+		`redis_commands_latencies_usec_bucket{cmd="get",le="+Inf"} 2` + "\n", "redis_memory_max_bytes 0\n", "stave_maxmemory_counted_bytes ", "redis_evicted_keys_total 0\n",
 		"stave_segments ", "stave_fsync_seconds_count ", `stave_fsync_seconds_bucket{le="0.0001"} `, `stave_state{state="ok"} 1` + "\n", "stave_merges_total 0\n",
 		"redis_uptime_in_seconds ", "redis_blocked_clients 0\n", "redis_slowlog_length ", "redis_net_input_bytes_total ", "redis_memory_used_bytes ",
 	} {
@@ -90,7 +101,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestHTTP: the endpoint answers its own machine, and nobody whom a web page has led here.
 // TestMetricsOfContrib: the dashboard and the alerts of contrib ask for figures that there are.
 func TestMetricsOfContrib(t *testing.T) {
 	writer := openStore(t)
@@ -131,6 +141,34 @@ func TestMetricsOfContrib(t *testing.T) {
 	}
 }
 
+// TestAlertsHaveRunbooks: each alert names a paragraph of OPERATIONS.md that is about it, and there is none besides.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	alerts, err := os.ReadFile("../contrib/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual, err := os.ReadFile("../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, runbook, _ := strings.Cut(string(manual), "\n## Alerts\n")
+	paragraphs := map[string]string{}
+	for part := range strings.SplitSeq(runbook, "\n### ") {
+		name, text, _ := strings.Cut(part, "\n")
+		paragraphs[name] = text
+	}
+	rules := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?\n          runbook: "([^"]*)"`).FindAllStringSubmatch(string(alerts), -1)
+	if len(rules) != strings.Count(string(alerts), "- alert:") || len(rules) != len(paragraphs)-1 || len(rules) < 10 {
+		t.Errorf("%d alerts with a runbook, %d paragraphs", len(rules), len(paragraphs)-1)
+	}
+	for _, rule := range rules {
+		if want := "docs/OPERATIONS.md#" + strings.ToLower(rule[1]); rule[2] != want || len(paragraphs[rule[1]]) < 200 {
+			t.Errorf("%s: runbook %s, should be %s, which has %d bytes", rule[1], rule[2], want, len(paragraphs[rule[1]]))
+		}
+	}
+}
+
+// TestHTTP: the endpoint answers its own machine, and nobody whom a web page has led here.
 func TestHTTP(t *testing.T) {
 	v := newServer(t, openStore(t), nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

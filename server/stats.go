@@ -40,6 +40,10 @@ func (s *Session) flushStats() {
 	if t.command == nil {
 		return
 	}
+	if s.client.unnoted {
+		*t = sessionStats{}
+		return
+	}
 	stats := &s.server.counters.Commands[t.command.Index]
 	stats.Calls.Add(t.calls)
 	stats.Failed.Add(t.failed)
@@ -117,7 +121,7 @@ func elapsed(start time.Time) (took time.Duration) {
 // cannot be separated from it. With the log and spikes switched off it costs one comparison, and no
 // clock is read.
 func (v *Server) noteSlow(from *client, took time.Duration, cmd *command.Command, args [][]byte, more int) {
-	if took == 0 {
+	if took == 0 || from.unnoted {
 		return
 	}
 	limit := v.tunables.slowerThan.Load()

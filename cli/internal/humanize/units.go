@@ -135,5 +135,5 @@ func PerKey(bytes int64, keys int) string {
 	if keys == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.0f B a key)", float64(bytes)/float64(keys))
+	return fmt.Sprintf(" (%.0f B per key)", float64(bytes)/float64(keys))
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -70,6 +71,41 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := Page(&Report{}); err != nil {
 		t.Errorf("an empty store: %v", err)
+	}
+}
+
+// What stands over and under the columns of a histogram is within the drawing, and does not meet what is beside it.
+func TestLabelsFit(t *testing.T) {
+	for _, label := range []string{"0", "1,253,009", "≤256KB", strings.Repeat("x", 30)} {
+		columns := []pageColumnData{{Value: label, High: 5}, {Label: label, Value: "1", High: 1}, {Label: "b", Value: label}}
+		placeColumns(columns)
+		figure := (pageData{}).Histogram(columns)
+		half := float64(len([]rune(label))) * pageLetter / 2
+		for i, c := range columns {
+			if c.Middle()-half < 0 || c.Middle()+half > float64(figure.Wide) || i > 0 && c.Middle()-columns[i-1].Middle() < 2*half {
+				t.Errorf("%s: column %d, whose middle is at %v of %d", label, i, c.Middle(), figure.Wide)
+			}
+		}
+	}
+}
+
+// Each group of keys has a colour of its own, ten degrees from all others at least.
+func TestGroupsHaveColours(t *testing.T) {
+	var hues []int
+	for rank := range 20 {
+		var hue int
+		if _, err := fmt.Sscanf(pageFill(rank, false), "hsl(%d,", &hue); err != nil {
+			t.Fatal(err)
+		}
+		for i, other := range hues {
+			if apart := (hue - other + 360) % 360; min(apart, 360-apart) < 10 {
+				t.Errorf("groups %d and %d have hues %d and %d", i, rank, other, hue)
+			}
+		}
+		hues = append(hues, hue)
+	}
+	if pageFill(3, true) == pageFill(3, false) {
+		t.Error("the rest has the colour of a group")
 	}
 }
 

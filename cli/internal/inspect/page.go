@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/db"
@@ -30,6 +31,7 @@ const (
 	pageTreeWide  = 960.0
 	pageTreeHigh  = 300.0
 	pageColumn    = 40 // of a histogram
+	pageLetter    = 7  // of a label, at the most
 	pageHistogram = 120.0
 )
 
@@ -76,14 +78,32 @@ type pageFigure struct {
 
 // Histogram is the argument of the template's histogram. One without columns is as wide as one with one.
 func (pageData) Histogram(columns []pageColumnData) pageFigure {
-	return pageFigure{columns, max(len(columns), 1) * (pageColumn + 12)}
+	return pageFigure{columns, max(len(columns), 1) * pagePitch(columns)}
 }
 
-// A pageTile is a group of keys in the map of groups. Eight shades take turns.
+// pagePitch is how far apart the columns of a histogram are: their labels, which are centred on them, do not meet.
+func pagePitch(columns []pageColumnData) int {
+	letters := 0
+	for _, c := range columns {
+		letters = max(letters, utf8.RuneCountInString(c.Label), utf8.RuneCountInString(c.Value))
+	}
+	return max(pageColumn+12, letters*pageLetter+6)
+}
+
+// A pageTile is a group of keys in the map of groups.
 type pageTile struct {
 	tile
 	Label, Title string
-	Shade        int // of eight
+	Fill         string // a colour of its own
+}
+
+// pageFill is the colour of the group of a rank. Steps of the golden angle keep hues apart however many there are; what
+// is left over is grey.
+func pageFill(rank int, rest bool) string {
+	if rest {
+		return "#4a5568"
+	}
+	return fmt.Sprintf("hsl(%d, 50%%, 36%%)", (210+rank*13751/100)%360)
 }
 
 // TextX and TextY are the place of the label.
@@ -121,14 +141,14 @@ func Page(seen *Report) ([]byte, error) {
 
 // placeColumns gives the columns of a histogram their places; the highest fills it.
 func placeColumns(columns []pageColumnData) {
-	most := 1.0
+	most, pitch := 1.0, pagePitch(columns)
 	for _, c := range columns {
 		most = max(most, c.High)
 	}
 	for i := range columns {
 		c := &columns[i]
 		c.High *= pageHistogram / most
-		c.X, c.Y = float64(i)*(pageColumn+12), pageHistogram-c.High
+		c.X, c.Y = float64(i*pitch)+float64(pitch-pageColumn)/2, pageHistogram-c.High
 	}
 }
 
@@ -142,7 +162,7 @@ func placeTree(k db.Survey) (tiles []pageTile) {
 	for i, at := range squarify(sizes, tile{0, 0, pageTreeWide, pageTreeHigh}) {
 		p := k.Prefixes[i]
 		label := groupName(p, 40)
-		t := pageTile{tile: at, Title: fmt.Sprintf("%s: %s, %s", label, humanize.Plural(p.Keys, "key"), humanize.Size(p.Bytes)), Shade: i % 8}
+		t := pageTile{tile: at, Title: fmt.Sprintf("%s: %s, %s", label, humanize.Plural(p.Keys, "key"), humanize.Size(p.Bytes)), Fill: pageFill(i, p.Prefix == "")}
 		if room := int(at.Wide / 8); at.High > 16 && room >= 3 {
 			t.Label = humanize.Name(label, room)
 		}

@@ -47,7 +47,7 @@ func (t *table) Write(w io.Writer) error {
 			if i > 0 {
 				b.WriteString("  ")
 			}
-			cell = cut(cell, widths[i])
+			cell = Cut(cell, widths[i])
 			pad := strings.Repeat(" ", widths[i]-uniseg.StringWidth(cell))
 			if numeric[i] {
 				b.WriteString(pad + cell)
@@ -90,8 +90,8 @@ func (t *table) narrow(widths []int) {
 	}
 }
 
-// cut shortens a text to a width, in columns of a terminal.
-func cut(text string, width int) string {
+// Cut shortens a text to a width, in columns of a terminal.
+func Cut(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
 	}

@@ -8,7 +8,7 @@ import (
 // Options are how keys travel.
 type Options struct {
 	Match     string // a glob; "": all keys
-	Rate      int    // keys a second at most; 0: no limit
+	Rate      int    // keys per second at most; 0: no limit
 	KeepGoing bool   // skip what the other side refuses
 	// Warn is called with what is noteworthy and ends nothing: the first hundred keys that are skipped, or differ.
 	// Default: nothing.

@@ -160,6 +160,8 @@ func (s *Screen) escape(p []byte) (used int, err error) {
 		return 0, nil
 	}
 	switch p[1] {
+	case 'D':
+		s.lineFeed()
 	case '7':
 		s.saved = [2]int{s.row, s.column}
 	case '8':

@@ -74,6 +74,7 @@ func Handler(b Backend) http.Handler {
 	mux.Handle("GET /backup", b.backup())
 	mux.Handle("GET /dashboard.css", http.FileServerFS(files))
 	mux.Handle("GET /dashboard.js", http.FileServerFS(files))
+	mux.Handle("GET /favicon.svg", http.FileServerFS(files))
 	for path, answer := range map[string]func(context.Context, Client, *http.Request) (any, error){
 		"segments": b.segments, "types": types, "slowlog": slowLog, "clients": clients, "keys": keys, "key": key,
 	} {

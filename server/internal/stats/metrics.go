@@ -34,7 +34,7 @@ func (w *metricsWriter) histogram(name string) { w.begin("histogram", name) }
 
 func (w *metricsWriter) begin(kind, name string) {
 	if name != w.last {
-		fmt.Fprintf(w, "# TYPE %s %s\n", name, kind)
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help[name], name, kind)
 		w.last = name
 	}
 }
@@ -90,6 +90,7 @@ func (f *Figures) metricsServer(w *metricsWriter) {
 	w.gauge("redis_memory_used_rss_bytes", float64(m.held))
 	w.gauge("redis_memory_used_peak_bytes", float64(m.peak))
 	w.gauge("redis_memory_max_bytes", float64(f.MaxMemory))
+	w.gauge("stave_maxmemory_counted_bytes", float64(f.CountedMemory))
 	w.gauge("redis_config_maxmemory", float64(f.MaxMemory))
 	w.gauge("redis_config_maxclients", float64(f.MaxClients))
 	w.gauge("redis_max_clients", float64(f.MaxClients))

@@ -3,7 +3,7 @@
 // The figures come from /metrics, once a second; what is not a figure from /api. All text is set as text, never as markup.
 
 const $ = (id) => document.getElementById(id);
-const points = 120; // that a line shows, one a second
+const points = 120; // that a line shows, one per second
 
 // el makes an element with properties and children; a string is a child as text.
 function el(name, properties = {}, ...children) {
@@ -87,12 +87,16 @@ function latency(before, now, quantile) {
 	return 0;
 }
 
+// The limit maxmemory, 0 for none, and bytes of it.
+let limit = 0;
+const ofLimit = (n) => size(n) + (limit > 0 ? " of " + size(limit) : "");
+
 // The cards: what each shows of two looks that lie so many seconds apart.
 const rate = (name) => (before, now, seconds) => (total(now, name) - total(before, name)) / seconds;
 const cards = [
-	["commands a second", rate("redis_commands_processed_total"), count],
-	["p99, no more than", (before, now) => latency(before, now, 0.99), micros],
-	["hits of reads", (before, now) => {
+	["commands per second", rate("redis_commands_processed_total"), count],
+	["p99, at most", (before, now) => latency(before, now, 0.99), micros],
+	["reads that hit", (before, now) => {
 		const hits = total(now, "redis_keyspace_hits_total") - total(before, "redis_keyspace_hits_total");
 		const misses = total(now, "redis_keyspace_misses_total") - total(before, "redis_keyspace_misses_total");
 		return hits + misses > 0 ? (100 * hits) / (hits + misses) : NaN;
@@ -100,9 +104,13 @@ const cards = [
 	["keys", (before, now) => total(now, "stave_keys"), count],
 	["clients", (before, now) => total(now, "redis_connected_clients"), count],
 	["memory of the process", (before, now) => total(now, "redis_memory_used_rss_bytes"), size],
-	["in, a second", rate("redis_net_input_bytes_total"), size],
-	["out, a second", rate("redis_net_output_bytes_total"), size],
-	["log, a second", rate("stave_commit_bytes_total"), size],
+	["counted by maxmemory", (before, now) => {
+		limit = total(now, "redis_memory_max_bytes");
+		return total(now, "stave_maxmemory_counted_bytes");
+	}, ofLimit],
+	["received per second", rate("redis_net_input_bytes_total"), size],
+	["sent per second", rate("redis_net_output_bytes_total"), size],
+	["log written per second", rate("stave_commit_bytes_total"), size],
 	["processor", (before, now, seconds) => 100 * (rate("redis_cpu_user_seconds_total")(before, now, seconds) + rate("redis_cpu_sys_seconds_total")(before, now, seconds)), (n) => n.toFixed(0) + " %"],
 ].map(([title, of, show]) => {
 	const number = el("b", {}, "–");
@@ -141,7 +149,7 @@ function showCommands(before, now, seconds) {
 		if (called > 0) rows.push([called, [cmd, count(called / seconds), micros((1e6 * took) / called), percent(took, seconds)]]);
 	}
 	rows.sort((a, b) => b[0] - a[0]);
-	table("commands", ["command", "#a second", "#each", "#of the time"], rows.slice(0, 12).map(([, row]) => row), "none since the last look");
+	table("commands", ["command", "#per second", "#each", "#of the time"], rows.slice(0, 12).map(([, row]) => row), "none since the last look");
 }
 
 function showStore(before, now, seconds) {
@@ -157,8 +165,8 @@ function showStore(before, now, seconds) {
 		["merge", running ? `running: ${percent(total(now, "stave_merge_read_bytes"), total(now, "stave_merge_to_read_bytes"))} read` : total(now, "stave_merge_paused") > 0 ? "paused" : "none runs"],
 		["merges since the start", `${count(total(now, "stave_merges_total"))}, ${count(total(now, "stave_merge_failures_total"))} failed`],
 		["the last one", total(now, "stave_merges_total") > 0 ? `freed ${size(total(now, "stave_merge_last_reclaimed_bytes"))} in ${micros(1e6 * total(now, "stave_merge_last_seconds"))}` : "–"],
-		["keys with a deadline", count(total(now, "redis_db_keys_expiring"))],
-		["expired, a second", count(rate("redis_expired_keys_total")(before, now, seconds))],
+		["keys with a TTL", count(total(now, "redis_db_keys_expiring"))],
+		["expired per second", count(rate("redis_expired_keys_total")(before, now, seconds))],
 		["expired since the start", count(total(now, "redis_expired_keys_total"))],
 	];
 	$("merge").replaceChildren(...pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
