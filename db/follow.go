@@ -68,6 +68,9 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 			s.ordered.drop(space)
 		}
 	}
+	if len(f.Keys) == 0 { // it may be the note of what its writer has shown as expired
+		s.clock.loadShown(s.base)
+	}
 	wantChanges := s.listeners.wantChanges.Load()
 	waited := s.watchers.keys.Load() != 0
 	var changes []Change
@@ -145,6 +148,7 @@ func (s *Store) reloading(ctx context.Context, fresh *bitcask.Store) (install fu
 	return func() (after func()) {
 		s.deadlines.Take(s.reloadedDeadlines())
 		s.fields.Take(fields)
+		s.clock.loadShown(fresh)
 		if ordered != nil {
 			s.ordered.take(ordered)
 		}

@@ -116,12 +116,14 @@ func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
 	}
-	space, now := k.store.base.Space(k.ns), k.store.clock.now()
-	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= now {
+	space := k.store.base.Space(k.ns)
+	_, passed := k.store.clock.read()
+	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= passed {
 		*gone = max(*gone, ms)
+		k.store.show(ms)
 		return false, nil
 	}
-	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= now { // a field has expired, and perhaps all have
+	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= passed { // a field has expired, and perhaps all have
 		return k.at(key).Exists()
 	}
 	return k.store.ordered.has(space, key), nil

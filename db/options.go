@@ -129,6 +129,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.ExpireEvery == 0 {
 		r.ExpireEvery = 100 * time.Millisecond
 	}
+	if r.seam.Clock == nil {
+		r.seam.Clock = time.Now
+	}
 	if r.seam.FS == nil {
 		r.seam.FS = vfs.OS()
 	}
