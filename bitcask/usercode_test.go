@@ -99,6 +99,13 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		})
 		must(t, err)
 	},
+	"Tx.RandomKey": func(t *testing.T, s *bitcask.Store, cb func()) {
+		tx, err := s.BeginAll(false)
+		must(t, err)
+		defer tx.End()
+		_, _, err = tx.RandomKey(0, func() uint64 { cb(); return 7 })
+		must(t, err)
+	},
 	"Store.EachFieldDeadline": func(t *testing.T, s *bitcask.Store, cb func()) {
 		s.EachFieldDeadline(func(uint32, string, int64) { cb() })
 	},

@@ -179,6 +179,7 @@ func TestClockSteppedForStreams(t *testing.T) {
 		c.ahead.Store(int64(time.Hour))
 		c.want("XADD s * f 1", bulkText(fmt.Sprintf("%d-0", start+3600_000)))
 		c.want("XREADGROUP GROUP g worker STREAMS s >", "*1")
+		c.want("XREADGROUP GROUP g poller STREAMS s >", "*-1")
 		c.ahead.Store(0)
 		c.want("XADD s * f 2", bulkText(fmt.Sprintf("%d-1", start+3600_000)))
 		id := fmt.Sprintf("%d-0", start+3600_000)
@@ -197,9 +198,11 @@ func TestClockSteppedForStreams(t *testing.T) {
 		pending("worker", 5000, 4)
 		c.want(fmt.Sprintf("XCLAIM s g worker 0 %s TIME %d", id, start), "*1")
 		pending("worker", 2000, 5)
+		c.want("XREADGROUP GROUP g worker STREAMS s >", "*1")
+		c.want("XREADGROUP GROUP g poller STREAMS s >", "*-1")
 		time.Sleep(time.Second)
-		if got := ask(c.session, requestOf("XINFO", "CONSUMERS", "s", "g")); !strings.Contains(got, "idle\r\n:1000\r\n") || !strings.Contains(got, "idle\r\n:2000\r\n") {
-			t.Errorf("the consumers are %q, want idle for one and two seconds", got)
+		if got := ask(c.session, requestOf("XINFO", "CONSUMERS", "s", "g")); strings.Count(got, "idle\r\n:1000\r\n") != 2 || !strings.Contains(got, "idle\r\n:2000\r\n") {
+			t.Errorf("the consumers are %q, want two idle for a second, and one for two", got)
 		}
 		c.close()
 	})
