@@ -175,7 +175,7 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 // then the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It
 // takes 8 bytes a string for its duration. The transaction holds all keys and has written nothing. key is valid within
 // the call.
-func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
+func (t *Tx) EachName(ns int, fn func(key []byte, typ keydir.Type) bool) (err error) {
 	if !t.open {
 		return ErrTxDone
 	}
@@ -185,7 +185,6 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	}
 	var strings []keydir.Loc
 	more := true
-	visit := func(key []byte) { more = fn(key) }
 	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
 		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
@@ -193,7 +192,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 			case keydir.String:
 				strings = append(strings, slot.Loc)
 			default:
-				err = t.withKey(sp, h, slot, visit)
+				err = t.withKey(sp, h, slot, func(key []byte) { more = fn(key, slot.Type) })
 			}
 			return more && err == nil
 		})
@@ -201,6 +200,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	slices.SortFunc(strings, func(a, b keydir.Loc) int {
 		return cmp.Or(cmp.Compare(a.Segment(), b.Segment()), cmp.Compare(a.Offset(), b.Offset()))
 	})
+	visit := func(key []byte) { more = fn(key, keydir.String) }
 	for i := 0; i < len(strings) && more && err == nil; i++ {
 		err = t.withKey(sp, 0, keydir.Slot{Type: keydir.String, Loc: strings[i]}, visit)
 	}

@@ -123,7 +123,7 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		tx, err := s.BeginAll(false)
 		must(t, err)
 		defer tx.End()
-		must(t, tx.EachName(0, func([]byte) bool { cb(); return true }))
+		must(t, tx.EachName(0, func([]byte, keydir.Type) bool { cb(); return true }))
 	},
 	"Tx.Apart": func(t *testing.T, s *bitcask.Store, cb func()) {
 		tx, err := s.Begin(true, "k")

@@ -83,7 +83,7 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 			s.fields.Clear(k.Space, k.Key)
 		}
 		if s.ordered != nil {
-			s.ordered.set(k.Space, k.Key, k.Exists)
+			s.ordered.set(k.Space, k.Key, k.Type.Public())
 		}
 		if !wantChanges && !waited {
 			continue
@@ -177,6 +177,7 @@ func (o *orderedKeys) take(other *orderedKeys) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.spaces, o.err = other.spaces, other.err
+	o.changes.Add(1)
 }
 
 // noteFollowed marks the watches of a key as changed, and appends it if it is waited for.

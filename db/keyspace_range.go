@@ -70,6 +70,12 @@ func (r KeyRange) compare(a, b string) int {
 // before the first is yielded: O(all keys).
 func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	return func(yield func(KeyInfo, error) bool) {
+		if k.tx == nil && k.store.ordered != nil && k.store.opts.Observe == nil {
+			if err := k.rangeOrdered(r.bounded(), yield); err != nil {
+				yieldError(k.handle, err, yield)
+			}
+			return
+		}
 		err := k.eachPage(r, pageSize, func(keys []string) error {
 			for _, key := range keys {
 				typ, err := k.at(key).Type()
@@ -86,6 +92,69 @@ func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 			yieldError(k.handle, err, yield)
 		}
 	}
+}
+
+// rangeOrdered is Range on a store that keeps the keys in order, with their types: a key is looked up only if any has
+// come or gone since its page was read, or has fields that expire.
+func (k Keyspace) rangeOrdered(r KeyRange, yield func(KeyInfo, error) bool) error {
+	s, gone := k.store, int64(0)
+	defer func() {
+		if gone > 0 {
+			s.persistShown(gone)
+		}
+	}()
+	var page []KeyInfo
+	for {
+		if err := s.guard.check(); err != nil {
+			return err
+		}
+		if _, err := s.base.Has(""); err != nil { // it is closed
+			return err
+		}
+		space := s.base.Space(k.ns)
+		var changes uint64
+		var err error
+		if page, changes, err = s.ordered.page(space, r, pageSize, page[:0]); err != nil || len(page) == 0 {
+			return err
+		}
+		for _, key := range page {
+			expired, ask := k.hasPassed(space, key.Key, &gone)
+			if expired {
+				continue
+			}
+			if ask || s.ordered.changes.Load() != changes || s.base.Space(k.ns) != space {
+				if key.Type, err = k.at(key.Key).Type(); err != nil {
+					return err
+				}
+			}
+			if key.Type != TypeNone && !yield(key, nil) {
+				return nil
+			}
+		}
+		last := page[len(page)-1].Key
+		if len(page) < pageSize || r.Reverse && last == "" {
+			return nil
+		}
+		r = r.after(last)
+	}
+}
+
+// hasPassed says whether the deadline of a key has passed, and if not, whether all its fields may have expired. The latest deadline
+// that has passed goes to gone. An expired key leaves the ordered keys before it loses its deadline: a call that asks here
+// first, and finds the key listed afterwards, takes no expired key for a live one.
+func (k Keyspace) hasPassed(space uint32, key string, gone *int64) (expired, perhaps bool) {
+	ms, mortal := k.store.deadlines.Get(space, key)
+	first, fields := k.store.fields.Get(space, key)
+	if !mortal && !fields {
+		return false, false
+	}
+	_, passed := k.store.clock.read()
+	if mortal && ms <= passed {
+		*gone = max(*gone, ms)
+		k.store.show(ms)
+		return true, false
+	}
+	return false, fields && first <= passed
 }
 
 // CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a
@@ -117,16 +186,13 @@ func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
 		return k.at(key).Exists()
 	}
 	space := k.store.base.Space(k.ns)
-	_, passed := k.store.clock.read()
-	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= passed {
-		*gone = max(*gone, ms)
-		k.store.show(ms)
+	switch expired, ask := k.hasPassed(space, key, gone); {
+	case expired:
 		return false, nil
-	}
-	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= passed { // a field has expired, and perhaps all have
+	case ask:
 		return k.at(key).Exists()
 	}
-	return k.store.ordered.has(space, key), nil
+	return k.store.ordered.typeOf(space, key) != TypeNone, nil
 }
 
 // DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so
@@ -205,7 +271,11 @@ func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
 	} else if err := k.store.guard.check(); err != nil {
 		return nil, err
 	}
-	keys, err := c.ordered.page(c.base.Space(k.ns), r, n, nil)
+	list, _, err := c.ordered.page(c.base.Space(k.ns), r, n, nil)
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].Key
+	}
 	if err != nil || k.tx == nil || k.tx.effects == nil {
 		return keys, err
 	}
