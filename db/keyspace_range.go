@@ -95,14 +95,9 @@ func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 }
 
 // rangeOrdered is Range on a store that keeps the keys in order, with their types: a key is looked up only if any has
-// come or gone since its page was read, or has fields that expire.
+// come or gone since its page was read, or if it may have expired.
 func (k Keyspace) rangeOrdered(r KeyRange, yield func(KeyInfo, error) bool) error {
-	s, gone := k.store, int64(0)
-	defer func() {
-		if gone > 0 {
-			s.persistShown(gone)
-		}
-	}()
+	s := k.store
 	var page []KeyInfo
 	for {
 		if err := s.guard.check(); err != nil {
@@ -118,11 +113,7 @@ func (k Keyspace) rangeOrdered(r KeyRange, yield func(KeyInfo, error) bool) erro
 			return err
 		}
 		for _, key := range page {
-			expired, ask := k.hasPassed(space, key.Key, &gone)
-			if expired {
-				continue
-			}
-			if ask || s.ordered.changes.Load() != changes || s.base.Space(k.ns) != space {
+			if k.mayBeGone(space, key.Key) || s.ordered.changes.Load() != changes || s.base.Space(k.ns) != space {
 				if key.Type, err = k.at(key.Key).Type(); err != nil {
 					return err
 				}
@@ -139,31 +130,26 @@ func (k Keyspace) rangeOrdered(r KeyRange, yield func(KeyInfo, error) bool) erro
 	}
 }
 
-// hasPassed says whether the deadline of a key has passed, and if not, whether all its fields may have expired. The latest deadline
-// that has passed goes to gone. An expired key leaves the ordered keys before it loses its deadline: a call that asks here
-// first, and finds the key listed afterwards, takes no expired key for a live one.
-func (k Keyspace) hasPassed(space uint32, key string, gone *int64) (expired, perhaps bool) {
+// mayBeGone says whether a key that is listed may have expired, itself or all its fields, so that it has to be looked up. An expired
+// key leaves the ordered keys before it loses its deadline: a call that asks here first, and finds the key listed
+// afterwards, takes no expired key for a live one.
+func (k Keyspace) mayBeGone(space uint32, key string) bool {
 	ms, mortal := k.store.deadlines.Get(space, key)
 	first, fields := k.store.fields.Get(space, key)
 	if !mortal && !fields {
-		return false, false
+		return false
 	}
 	_, passed := k.store.clock.read()
-	if mortal && ms <= passed {
-		*gone = max(*gone, ms)
-		k.store.show(ms)
-		return true, false
-	}
-	return false, fields && first <= passed
+	return mortal && ms <= passed || fields && first <= passed
 }
 
 // CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a
 // transaction. O(log n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
 func (k Keyspace) CountRange(r KeyRange) (int, error) {
-	n, gone := 0, int64(0)
+	n := 0
 	err := k.eachPage(r, bulkPage, func(keys []string) error {
 		for _, key := range keys {
-			exists, err := k.stillThere(key, &gone)
+			exists, err := k.stillThere(key)
 			if err != nil {
 				return err
 			}
@@ -173,23 +159,17 @@ func (k Keyspace) CountRange(r KeyRange) (int, error) {
 		}
 		return nil
 	})
-	if gone > 0 {
-		k.store.persistShown(gone)
-	}
 	return n, err
 }
 
 // stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired:
-// it leaves them before it loses its deadline. The latest deadline that has passed goes to gone.
-func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
+// it leaves them before it loses its deadline.
+func (k Keyspace) stillThere(key string) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
 	}
 	space := k.store.base.Space(k.ns)
-	switch expired, ask := k.hasPassed(space, key, gone); {
-	case expired:
-		return false, nil
-	case ask:
+	if k.mayBeGone(space, key) {
 		return k.at(key).Exists()
 	}
 	return k.store.ordered.typeOf(space, key) != TypeNone, nil

@@ -57,6 +57,7 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
 	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
+	c.clock.wall = s.clock.wall
 	cut := func() { c.clock.still = s.clock.now() }
 	if c.base, err = s.base.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
 		return nil, errors.Join(err, held.Close())
