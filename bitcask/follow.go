@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/replay"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/keydir"
 )
 
 // Following. A store that is open for reading with Options.Follow goes on with the log (package followlog) and changes
@@ -59,8 +60,8 @@ type FollowedKey struct {
 	Key   string
 	// FirstFieldDeadline is when the first of the key's fields expires now, Unix milliseconds; 0: none does.
 	FirstFieldDeadline int64
-	// Exists says that the key holds something now, which may have expired.
-	Exists bool
+	// Type is what the key holds now, which may have expired: None if nothing.
+	Type keydir.Type
 }
 
 // FollowState says how far a store that follows has got.

@@ -141,7 +141,9 @@ func (f *follower) describe(k *FollowedKey) {
 		_, score := coll.First()
 		k.FirstFieldDeadline = FieldDeadlineOf(score)
 	}
-	if _, k.Exists = sp.Dir.FindCollection(h, k.Key); !k.Exists {
-		_, k.Exists = f.a.SlotOf(sp, h, keydir.String, []byte(k.Key))
+	if coll, ok := sp.Dir.FindCollection(h, k.Key); ok {
+		k.Type = coll.Type()
+	} else if _, ok := f.a.SlotOf(sp, h, keydir.String, []byte(k.Key)); ok {
+		k.Type = keydir.String
 	}
 }

@@ -96,7 +96,7 @@ func lazyContents(t *testing.T, s *bitcask.Store) string {
 	mustBe(t, err)
 	defer tx.End()
 	for _, ns := range s.Namespaces() {
-		mustBe(t, tx.EachName(ns, func(name []byte) bool {
+		mustBe(t, tx.EachName(ns, func(name []byte, _ keydir.Type) bool {
 			key := string(name)
 			slot, coll, err := tx.Find(ns, key)
 			mustBe(t, err)

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -56,46 +57,81 @@ func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(ke
 	return sg.Identify(slot.Loc, func(rec *format.Record) { fn(rec.Key) })
 }
 
-// RandomKey returns a key of a namespace chosen almost uniformly, with random
-// as the source of chance. ok is false if none was found.
+// RandomKey returns a key of a namespace, each with the same chance, with random as the source of chance. ok is false if
+// none was found. O(1): a few stripes are locked, one at a time; about fifty of them where there are few keys.
 func (s *Store) RandomKey(ns int, random func() uint64) (key string, ok bool, err error) {
 	sp := s.spaces.Of(ns)
 	if sp == nil || sp.Dir.Len() == 0 {
 		return "", false, nil
 	}
-	first := int(random() % keydir.Stripes)
-	for i := range keydir.Stripes {
-		key, ok, err = s.randomKey(sp, (first+i)%keydir.Stripes, random)
-		if ok || err != nil {
-			return key, ok, err
+	return drawKey(sp, random, func(stripe int) (slot drawnSlot, err error) {
+		t, err := s.BeginStripe(false, stripe)
+		defer t.Recycle()
+		if err != nil {
+			return slot, err
 		}
-	}
-	return "", false, nil
+		return t.drawSlot(sp, stripe, random)
+	})
 }
 
-// randomKey is RandomKey of one stripe.
-func (s *Store) randomKey(sp *namespace.Space, stripe int, random func() uint64) (key string, ok bool, err error) {
-	t, err := s.BeginStripe(false, stripe)
-	defer t.Recycle()
-	if err != nil {
-		return "", false, err
+// RandomKey is RandomKey of the store in a transaction that holds all keys.
+func (t *Tx) RandomKey(ns int, random func() uint64) (key string, ok bool, err error) {
+	if !t.open {
+		return "", false, ErrTxDone
 	}
-	return t.randomKey(sp, stripe, random)
+	t.materialize()
+	if !t.locks.whole || !t.locks.all {
+		return "", false, fmt.Errorf("%w: all keys, for a random one", ErrNotLocked)
+	}
+	sp := t.s.spaces.Of(ns)
+	if sp == nil || sp.Dir.Len() == 0 {
+		return "", false, nil
+	}
+	return drawKey(sp, random, func(stripe int) (drawnSlot, error) { return t.drawSlot(sp, stripe, random) })
 }
 
-func (t *Tx) randomKey(sp *namespace.Space, stripe int, random func() uint64) (key string, ok bool, err error) {
-	const tries = 16 // slots of deadlines are skipped
+// drawnSlot is a slot drawn from a stripe.
+type drawnSlot struct {
+	key    string
+	isKey  bool // and not that of a deadline, or what else stands alongside a key
+	stripe int  // how many slots its stripe has
+}
+
+// drawKey draws a stripe, and a slot of it with draw, and drops that with a chance that makes up for how many slots the stripe has: then
+// all slots have the same. Hashes are random, so that no stripe has many more than the mean.
+func drawKey(sp *namespace.Space, random func() uint64, draw func(stripe int) (drawnSlot, error)) (key string, ok bool, err error) {
+	const tries = 1000
+	mean := float64(sp.Dir.Len()+sp.Dir.LenDeadlines()+sp.Dir.LenFieldDeadlines()) / keydir.Stripes
+	most := uint64(mean + 5*math.Sqrt(mean) + 3)
 	for range tries {
-		h, slot, found := sp.Dir.RandomSlot(stripe, random())
-		if !found {
-			return "", false, nil
+		slot, err := draw(int(random() % keydir.Stripes))
+		if err != nil {
+			return "", false, err
 		}
-		if !slot.Type.Alongside() {
-			err = t.withKey(sp, h, slot, func(k []byte) { key, ok = string(k), true })
-			return key, ok, err
+		if slot.isKey && random()%most < uint64(slot.stripe) {
+			return slot.key, true, nil
+		}
+	}
+	first := int(random() % keydir.Stripes) // hardly any are keys, or they come and go
+	for i := range keydir.Stripes {
+		slot, err := draw((first + i) % keydir.Stripes)
+		if err != nil || slot.isKey {
+			return slot.key, err == nil, err
 		}
 	}
 	return "", false, nil
+}
+
+// drawSlot is one draw of a stripe.
+func (t *Tx) drawSlot(sp *namespace.Space, stripe int, random func() uint64) (drawn drawnSlot, err error) {
+	if drawn.stripe = sp.Dir.StripeLen(stripe); drawn.stripe == 0 {
+		return drawn, nil
+	}
+	h, slot, found := sp.Dir.RandomSlot(stripe, random())
+	if found && !slot.Type.Alongside() {
+		err = t.withKey(sp, h, slot, func(k []byte) { drawn.key, drawn.isKey = string(k), true })
+	}
+	return drawn, err
 }
 
 // Len is the number of keys of a namespace, expired but not yet reaped ones included. O(1).
@@ -139,7 +175,7 @@ func (s *Store) NamespaceOf(space uint32) (int, bool) {
 // then the strings in the order of their records in the log, so that a disk is read from its beginning to its end. It
 // takes 8 bytes a string for its duration. The transaction holds all keys and has written nothing. key is valid within
 // the call.
-func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
+func (t *Tx) EachName(ns int, fn func(key []byte, typ keydir.Type) bool) (err error) {
 	if !t.open {
 		return ErrTxDone
 	}
@@ -149,7 +185,6 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	}
 	var strings []keydir.Loc
 	more := true
-	visit := func(key []byte) { more = fn(key) }
 	for stripe := 0; stripe < keydir.Stripes && more; stripe++ {
 		sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch slot.Type {
@@ -157,7 +192,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 			case keydir.String:
 				strings = append(strings, slot.Loc)
 			default:
-				err = t.withKey(sp, h, slot, visit)
+				err = t.withKey(sp, h, slot, func(key []byte) { more = fn(key, slot.Type) })
 			}
 			return more && err == nil
 		})
@@ -165,6 +200,7 @@ func (t *Tx) EachName(ns int, fn func(key []byte) bool) (err error) {
 	slices.SortFunc(strings, func(a, b keydir.Loc) int {
 		return cmp.Or(cmp.Compare(a.Segment(), b.Segment()), cmp.Compare(a.Offset(), b.Offset()))
 	})
+	visit := func(key []byte) { more = fn(key, keydir.String) }
 	for i := 0; i < len(strings) && more && err == nil; i++ {
 		err = t.withKey(sp, 0, keydir.Slot{Type: keydir.String, Loc: strings[i]}, visit)
 	}

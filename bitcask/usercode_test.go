@@ -99,6 +99,13 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		})
 		must(t, err)
 	},
+	"Tx.RandomKey": func(t *testing.T, s *bitcask.Store, cb func()) {
+		tx, err := s.BeginAll(false)
+		must(t, err)
+		defer tx.End()
+		_, _, err = tx.RandomKey(0, func() uint64 { cb(); return 7 })
+		must(t, err)
+	},
 	"Store.EachFieldDeadline": func(t *testing.T, s *bitcask.Store, cb func()) {
 		s.EachFieldDeadline(func(uint32, string, int64) { cb() })
 	},
@@ -116,7 +123,7 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 		tx, err := s.BeginAll(false)
 		must(t, err)
 		defer tx.End()
-		must(t, tx.EachName(0, func([]byte) bool { cb(); return true }))
+		must(t, tx.EachName(0, func([]byte, keydir.Type) bool { cb(); return true }))
 	},
 	"Tx.Apart": func(t *testing.T, s *bitcask.Store, cb func()) {
 		tx, err := s.Begin(true, "k")

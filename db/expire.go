@@ -200,24 +200,31 @@ func (s *Store) setExpiryCycle(on bool) { s.noExpiry.Store(!on) }
 // thousand fields at a time. The background cycle calls it every
 // Options.ExpireEvery, and more often while it leaves due keys.
 func (s *Store) Expire(budget time.Duration, most int) (int, error) {
+	_, gone := s.clock.read()
+	return s.expireUntil(gone, budget, most, func(view *Store) *observation { return view.observation() })
+}
+
+// expireUntil is Expire for what is due at a moment that has passed. observe begins the observation of a transaction; nil: it
+// is a part of another call.
+func (s *Store) expireUntil(moment int64, budget time.Duration, most int, observe func(*Store) *observation) (int, error) {
 	n := 0
 	keys := ttl.Queue{Deadlines: s.deadlines, Batch: expiryBatch, Expire: func(space uint32, due []ttl.Entry) (int, error) {
-		deleted, err := s.reap(space, due)
+		deleted, err := s.reap(space, due, observe)
 		n += deleted
 		return deleted, err
 	}}
 	fields := ttl.Queue{Deadlines: s.fields, Expire: func(space uint32, due []ttl.Entry) (int, error) {
-		reaped, err := s.reapFields(space, due[0].Key)
+		reaped, err := s.reapFields(space, due[0].Key, observe)
 		n += reaped
 		return min(reaped, 1), err
 	}}
-	_, err := ttl.Cycle(s.clock.now(), budget, most, keys, fields)
+	_, err := ttl.Cycle(moment, budget, most, keys, fields)
 	return n, err
 }
 
 // reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how
 // many. A damaged key goes as well.
-func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
+func (s *Store) reap(space uint32, due []ttl.Entry, observe func(*Store) *observation) (deleted int, err error) {
 	ns, ok := s.base.NamespaceOf(space)
 	if !ok {
 		return 0, nil
@@ -227,7 +234,7 @@ func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 		names[i] = due[i].Key
 	}
 	view := &Store{core: s.core, ns: ns}
-	first, err := view.beginKeys(writing, names)
+	first, err := view.beginReaping(names, observe)
 	if err != nil {
 		return 0, err
 	}
@@ -237,7 +244,7 @@ func (s *Store) reap(space uint32, due []ttl.Entry) (deleted int, err error) {
 		return 0, first.Tx.end(nil)
 	}
 	for _, e := range due {
-		if now, had := s.deadlines.Get(space, e.Key); !had || now != e.Deadline || now > first.Tx.now() {
+		if now, had := s.deadlines.Get(space, e.Key); !had || now != e.Deadline || !first.Tx.due(now) {
 			continue
 		}
 		existed, derr := t.expire(e.Key)

@@ -10,8 +10,7 @@ func (s *Store) Waiting() int {
 	return len(o.queues)
 }
 
-// ClockWas makes the store's clock one that has shown a later time and was set
-// back since.
+// ClockWas makes the store one that has shown what is due at a later time as expired.
 func (s *Store) ClockWas(later time.Duration) {
-	s.clock.latest.Store(time.Now().Add(later).UnixMilli())
+	s.show(time.Now().Add(later).UnixMilli())
 }

@@ -69,6 +69,9 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 			s.ordered.drop(space)
 		}
 	}
+	if len(f.Keys) == 0 { // it may be the note of what its writer has shown as expired
+		s.clock.loadShown(s.base)
+	}
 	wantChanges := s.listeners.wantChanges.Load()
 	waited := s.watchers.keys.Load() != 0
 	var changes []calls.Change
@@ -81,7 +84,7 @@ func (s *Store) applied(f *bitcask.Followed) (after func()) {
 			s.fields.Clear(k.Space, k.Key)
 		}
 		if s.ordered != nil {
-			s.ordered.set(k.Space, k.Key, k.Exists)
+			s.ordered.set(k.Space, k.Key, k.Type.Public())
 		}
 		if !wantChanges && !waited {
 			continue
@@ -146,6 +149,7 @@ func (s *Store) reloading(ctx context.Context, fresh *bitcask.Store) (install fu
 	return func() (after func()) {
 		s.deadlines.Take(s.reloadedDeadlines())
 		s.fields.Take(fields)
+		s.clock.loadShown(fresh)
 		if ordered != nil {
 			s.ordered.take(ordered)
 		}
@@ -174,6 +178,7 @@ func (o *orderedKeys) take(other *orderedKeys) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.spaces, o.err = other.spaces, other.err
+	o.changes.Add(1)
 }
 
 // noteFollowed marks the watches of a key as changed, and appends it if it is waited for.

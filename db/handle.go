@@ -103,8 +103,22 @@ func (s *Store) beginKeys(a access, keys []string) (*firstTx, error) {
 		return nil, err
 	}
 	o := s.observation()
+	s.settle(a)
 	base, err := s.base.Begin(bool(a), keys...)
 	return s.begun(o, a, base, err)
+}
+
+// beginReaping is beginKeys for a transaction that deletes what has expired.
+func (s *Store) beginReaping(keys []string, observe func(*Store) *observation) (*firstTx, error) {
+	if err := s.guard.check(); err != nil {
+		return nil, err
+	}
+	var o *observation
+	if observe != nil {
+		o = observe(s)
+	}
+	base, err := s.base.Begin(true, keys...)
+	return s.begun(o, writing, base, err)
 }
 
 func (s *Store) beginStripe(stripe int) (*firstTx, error) {

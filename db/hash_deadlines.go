@@ -13,13 +13,16 @@ import (
 func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {
 	deadlines, err = t.base.FieldDeadlines(t.ns, t.base.KeyOf(f))
 	if err == nil && deadlines.Valid() {
-		now = t.now()
+		now = t.passed()
 		t.foundFieldsDue(deadlines)
 	}
 	return deadlines, now, err
 }
 
 func (t *txn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
+	if err := t.settable(ms); err != nil {
+		return err
+	}
 	key := t.base.KeyOf(f)
 	if err := t.base.SetFieldDeadline(t.ns, key, field, ms); err != nil {
 		return err
@@ -83,7 +86,7 @@ func (t *Tx) fieldsGone(ns int, space uint32, key string) (bool, error) {
 	if err != nil || !hash.Valid() || hash.Len() != deadlines.Len() {
 		return false, err
 	}
-	if deadlines.Rank(bitcask.FieldDeadlineScore(t.now())+1, "") < hash.Len() {
+	if deadlines.Rank(bitcask.FieldDeadlineScore(t.passed())+1, "") < hash.Len() {
 		return false, nil
 	}
 	t.foundFieldsDue(deadlines)
@@ -115,7 +118,7 @@ const (
 )
 
 // reapFields deletes fields of one hash that have expired, the first ones first, and returns how many.
-func (s *Store) reapFields(space uint32, key string) (n int, err error) {
+func (s *Store) reapFields(space uint32, key string, observe func(*Store) *observation) (n int, err error) {
 	ns, ok := s.base.NamespaceOf(space)
 	if !ok {
 		return 0, nil
@@ -123,14 +126,14 @@ func (s *Store) reapFields(space uint32, key string) (n int, err error) {
 	view := &Store{core: s.core, ns: ns}
 	for more := true; more && n < reapFieldsMax && err == nil; {
 		var reaped int
-		reaped, more, err = view.reapSomeFields(space, key)
+		reaped, more, err = view.reapSomeFields(space, key, observe)
 		n += reaped
 	}
 	return n, err
 }
 
-func (s *Store) reapSomeFields(space uint32, key string) (n int, more bool, err error) {
-	first, err := s.beginKeys(writing, []string{key})
+func (s *Store) reapSomeFields(space uint32, key string, observe func(*Store) *observation) (n int, more bool, err error) {
+	first, err := s.beginReaping([]string{key}, observe)
 	if err != nil {
 		return 0, false, err
 	}
@@ -158,7 +161,7 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 	}
 	var due []string
 	if deadlines.Valid() {
-		until := bitcask.FieldDeadlineScore(t.now())
+		until := bitcask.FieldDeadlineScore(t.passed())
 		deadlines.AscendRank(0, func(field []byte, score uint64) bool {
 			if more = score <= until && len(due) == reapFieldsAtOnce; !more && score <= until {
 				due = append(due, string(field))

@@ -134,7 +134,7 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 	if err != nil {
 		return err
 	}
-	if o.deadline != clearDeadline && t.due(o.n) {
+	if o.deadline != clearDeadline && o.n <= t.now() {
 		_, err := k.on(t).Delete()
 		return err
 	}

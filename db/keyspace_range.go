@@ -70,6 +70,12 @@ func (r KeyRange) compare(a, b string) int {
 // before the first is yielded: O(all keys).
 func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	return func(yield func(KeyInfo, error) bool) {
+		if k.tx == nil && k.store.ordered != nil && k.store.opts.Observe == nil {
+			if err := k.rangeOrdered(r.bounded(), yield); err != nil {
+				yieldError(k.handle, err, yield)
+			}
+			return
+		}
 		err := k.eachPage(r, pageSize, func(keys []string) error {
 			for _, key := range keys {
 				typ, err := k.at(key).Type()
@@ -88,13 +94,62 @@ func (k Keyspace) Range(r KeyRange) iter.Seq2[KeyInfo, error] {
 	}
 }
 
+// rangeOrdered is Range on a store that keeps the keys in order, with their types: a key is looked up only if any has
+// come or gone since its page was read, or if it may have expired.
+func (k Keyspace) rangeOrdered(r KeyRange, yield func(KeyInfo, error) bool) error {
+	s := k.store
+	var page []KeyInfo
+	for {
+		if err := s.guard.check(); err != nil {
+			return err
+		}
+		if _, err := s.base.Has(""); err != nil { // it is closed
+			return err
+		}
+		space := s.base.Space(k.ns)
+		var changes uint64
+		var err error
+		if page, changes, err = s.ordered.page(space, r, pageSize, page[:0]); err != nil || len(page) == 0 {
+			return err
+		}
+		for _, key := range page {
+			if k.mayBeGone(space, key.Key) || s.ordered.changes.Load() != changes || s.base.Space(k.ns) != space {
+				if key.Type, err = k.at(key.Key).Type(); err != nil {
+					return err
+				}
+			}
+			if key.Type != TypeNone && !yield(key, nil) {
+				return nil
+			}
+		}
+		last := page[len(page)-1].Key
+		if len(page) < pageSize || r.Reverse && last == "" {
+			return nil
+		}
+		r = r.after(last)
+	}
+}
+
+// mayBeGone says whether a key that is listed may have expired, itself or all its fields, so that it has to be looked up. An expired
+// key leaves the ordered keys before it loses its deadline: a call that asks here first, and finds the key listed
+// afterwards, takes no expired key for a live one.
+func (k Keyspace) mayBeGone(space uint32, key string) bool {
+	ms, mortal := k.store.deadlines.Get(space, key)
+	first, fields := k.store.fields.Get(space, key)
+	if !mortal && !fields {
+		return false
+	}
+	_, passed := k.store.clock.read()
+	return mortal && ms <= passed || fields && first <= passed
+}
+
 // CountRange returns how many keys are in a range. Keys that come or go during the call may count or not, except in a
 // transaction. O(log n + number of keys in the range) with [Options].OrderedKeys, O(all keys) without.
 func (k Keyspace) CountRange(r KeyRange) (int, error) {
-	n, gone := 0, int64(0)
+	n := 0
 	err := k.eachPage(r, bulkPage, func(keys []string) error {
 		for _, key := range keys {
-			exists, err := k.stillThere(key, &gone)
+			exists, err := k.stillThere(key)
 			if err != nil {
 				return err
 			}
@@ -104,27 +159,20 @@ func (k Keyspace) CountRange(r KeyRange) (int, error) {
 		}
 		return nil
 	})
-	if gone > 0 {
-		k.store.persistShown(gone)
-	}
 	return n, err
 }
 
 // stillThere says whether a key that has just been listed exists. In the ordered keys it exists unless it has expired:
-// it leaves them before it loses its deadline. The latest deadline that has passed goes to gone.
-func (k Keyspace) stillThere(key string, gone *int64) (bool, error) {
+// it leaves them before it loses its deadline.
+func (k Keyspace) stillThere(key string) (bool, error) {
 	if k.tx != nil || k.store.ordered == nil {
 		return k.at(key).Exists()
 	}
-	space, now := k.store.base.Space(k.ns), k.store.clock.now()
-	if ms, mortal := k.store.deadlines.Get(space, key); mortal && ms <= now {
-		*gone = max(*gone, ms)
-		return false, nil
-	}
-	if ms, mortal := k.store.fields.Get(space, key); mortal && ms <= now { // a field has expired, and perhaps all have
+	space := k.store.base.Space(k.ns)
+	if k.mayBeGone(space, key) {
 		return k.at(key).Exists()
 	}
-	return k.store.ordered.has(space, key), nil
+	return k.store.ordered.typeOf(space, key) != TypeNone, nil
 }
 
 // DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so
@@ -203,7 +251,11 @@ func (k Keyspace) page(r KeyRange, n int) ([]string, error) {
 	} else if err := k.store.guard.check(); err != nil {
 		return nil, err
 	}
-	keys, err := c.ordered.page(c.base.Space(k.ns), r, n, nil)
+	list, _, err := c.ordered.page(c.base.Space(k.ns), r, n, nil)
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].Key
+	}
 	if err != nil || k.tx == nil || k.tx.effects == nil {
 		return keys, err
 	}

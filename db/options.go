@@ -54,7 +54,7 @@ type Options struct {
 	ExpireEvery time.Duration
 	// OrderedKeys keeps the names of all keys in memory, in order, so that
 	// Keyspace.Range and its like find a range without looking at all keys. It
-	// takes some 50 bytes for a key of 16 (go test ./db -run - -bench OrderedKeys),
+	// takes some 65 bytes for a key of 16 (go test ./db -run - -bench OrderedKeys),
 	// and reads every name at Open. Default: false.
 	OrderedKeys bool
 	// Reserve is how many bytes of disk space are kept, in the file RESERVE, for
@@ -128,6 +128,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if r.ExpireEvery == 0 {
 		r.ExpireEvery = 100 * time.Millisecond
+	}
+	if r.seam.Clock == nil {
+		r.seam.Clock = time.Now
 	}
 	if r.seam.FS == nil {
 		r.seam.FS = vfs.OS()

@@ -57,11 +57,12 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 		return func(ev bitcask.DeadlineEvent) { c.replayed(checkpoint{}, ev) }, false
 	}
 	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
-	cut := func() { c.clock.latest.Store(s.clock.now()) }
+	c.clock.wall = s.clock.wall
+	cut := func() { c.clock.still = s.clock.now() }
 	if c.base, err = s.base.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	c.clock.still = true
+	c.clock.loadShown(c.base) // as the log had it at the cut
 	c.fields = ttl.NewDeadlines()
 	if err := c.base.EachFieldDeadline(c.fields.Set); err != nil {
 		return nil, errors.Join(err, c.base.Close(), held.Close())

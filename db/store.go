@@ -77,6 +77,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	c := &core{opts: options, mergeSoon: make(chan struct{}, 1)}
 	c.guard.init()
+	c.clock.wall = c.opts.seam.Clock
 	if l := c.opts.Logger; l != nil {
 		c.logTo(l.Handler())
 	} else {
@@ -104,7 +105,8 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, base.Close(), c.held.Close())
 	}
 	s := &Store{core: c}
-	s.openClock()
+	s.clock.loadShown(base)
+	s.settle(writing)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {
@@ -246,6 +248,7 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 		return err
 	}
 	observation := s.observation()
+	s.settle(access(write))
 	var base *bitcask.Tx
 	if keys != nil {
 		base, err = s.base.Begin(write, keys...)

@@ -34,6 +34,7 @@ type txState struct {
 	shown bool  // user code may have kept it: its memory is not used again
 	visit int   // how many visits of the transaction run, whose callbacks change nothing
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 until it is needed
+	gone  int64 // deadlines up to here have passed; set with clock
 	err   error // first read error of an iterator
 
 	interrupt func() error      // asked now and then by a call that takes long; nil: never
@@ -96,7 +97,8 @@ var (
 )
 
 func (s *Store) newTx(base *bitcask.Tx, write bool) *Tx {
-	first := &firstTx{unit: txState{store: s, base: base, write: write, shown: true, clock: s.clock.now()}}
+	first := &firstTx{unit: txState{store: s, base: base, write: write, shown: true}}
+	first.unit.clock, first.unit.gone = s.clock.read()
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	return &first.Tx
 }
@@ -229,11 +231,9 @@ func (t *Tx) release(err error) {
 	}
 	if err != nil {
 		t.undoDeadlines(0)
-	}
-	t.base.Recycle()
-	if err != nil {
 		t.foundDue(t.deleted, false)
 	}
+	t.base.Recycle()
 	if t.shownGone > 0 {
 		t.store.persistShown(t.shownGone)
 	}
@@ -347,13 +347,27 @@ func (t *Tx) fail(err error) {
 // first needs it, which most do not; a closure has the moment of its begin.
 func (t *txState) now() int64 {
 	if t.clock == 0 {
-		t.clock = t.store.clock.now()
+		t.clock, t.gone = t.store.clock.read()
 	}
 	return t.clock
 }
 
+// passed is the moment up to which deadlines have passed: now, or a later one if the clock has been put back.
+func (t *txState) passed() int64 {
+	_ = t.now()
+	return t.gone
+}
+
 // due says whether the time of a deadline has come.
-func (t *txState) due(ms int64) bool { return ms <= t.now() }
+func (t *txState) due(ms int64) bool { return ms <= t.passed() }
+
+// settable fails for a deadline that is still to come by the clock, and has been shown to have passed before that was put back.
+func (t *txState) settable(ms int64) error {
+	if t.due(ms) && ms > t.clock {
+		return ErrClock
+	}
+	return nil
+}
 
 // rand is the source of chance of commands that pick at random.
 func (t *Tx) rand() uint64 { return rand.Uint64() }

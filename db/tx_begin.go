@@ -19,6 +19,7 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 }
 
 func (s *Store) begin(write bool, keys []string) (*Tx, error) {
+	s.settle(access(write))
 	var base *bitcask.Tx
 	var err error
 	if len(keys) > 0 {
@@ -44,6 +45,9 @@ func (s *Store) begunTx(base *bitcask.Tx, write bool) *Tx {
 func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
 	if err := s.guard.check(); err != nil {
 		return nil, false, err
+	}
+	if write && s.clock.isBack() {
+		return nil, false, nil // Begin settles that
 	}
 	base, ok, err := s.base.TryBegin(write, keys...)
 	if err != nil {
@@ -92,6 +96,5 @@ func (t *Tx) Len() int {
 	return t.base.Len(t.ns)
 }
 
-// Now is the moment of the transaction in Unix milliseconds, by the store's
-// clock, which never goes backwards.
+// Now is the moment of the transaction in Unix milliseconds, by the machine's clock.
 func (t *Tx) Now() int64 { return t.now() }

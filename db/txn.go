@@ -280,6 +280,9 @@ func (t *txn) drop(key string) (bool, error) {
 func (t *txn) Deadline(key string) (int64, bool) { return t.store.deadlines.Get(t.space(), key) }
 
 func (t *txn) SetDeadline(key string, ms int64) error {
+	if err := t.settable(ms); err != nil {
+		return err
+	}
 	if err := t.base.SetDeadline(t.ns, key, ms); err != nil {
 		return err
 	}

@@ -277,7 +277,7 @@ func (d *Directory) Scan(stripe int, from uint64, fn func(h uint64, s Slot) bool
 	})
 }
 
-// RandomSlot returns an almost uniformly distributed slot of a stripe, picked by the random
+// RandomSlot returns a uniformly distributed slot of a stripe, picked by the random
 // number x. It reports false only if the stripe is empty.
 func (d *Directory) RandomSlot(stripe int, x uint64) (h uint64, s Slot, ok bool) {
 	st := d.stripes[stripe].Load()

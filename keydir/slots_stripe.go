@@ -199,26 +199,29 @@ func (st *stripe) scan(word uint64, fn func(word, loc uint64) bool) bool {
 	}
 }
 
-// randomSlot returns a slot picked by the random number x: the slot at a random position
-// or, after a few empty ones, the next one in hash order.
+// randomSlot returns a slot picked by the random number x, each with the same chance: a table by the number of its slots, and the
+// slot at a random position of it or, after many empty ones, the next one in hash order. word is 0 if there is none.
 func (st *stripe) randomSlot(x uint64) (word, loc uint64) {
 	const tries = 32
+	n := st.slots()
+	if n == 0 {
+		return 0, 0
+	}
+	rank, i := int(mix(x)%uint64(n)), 0
+	for ; rank >= st.tables[i].n; _, i = st.span(i) {
+		rank -= st.tables[i].n
+	}
+	t := st.tables[i]
+	pos := 0
 	for range tries {
-		x = mix(x)
-		t := st.tables[st.tableIndex(x)]
-		if t.slots == 0 {
-			continue
-		}
-		if word, loc = t.at(int(mix(x+1) % uint64(t.slots))); word != 0 {
+		x = mix(x + 1)
+		pos = int(x % uint64(t.slots))
+		if word, loc = t.at(pos); word != 0 {
 			return word, loc
 		}
 	}
-	take := func(w, l uint64) bool {
-		word, loc = w, l
-		return false
-	}
-	if st.scan(mix(x)>>stripeBits, take) {
-		st.scan(0, take)
+	for ; word == 0; word, loc = t.at(pos) {
+		pos = (pos + 1) % t.slots
 	}
 	return word, loc
 }

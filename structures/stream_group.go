@@ -319,7 +319,7 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 	if err != nil {
 		return c, false, err
 	}
-	if ok && o.Now-c.seen < SeenStep {
+	if since := o.Now - c.seen; ok && 0 <= since && since < SeenStep { // less than none: the clock has been put back
 		return c, false, nil // acted notes it if the consumer is given something
 	}
 	if !ok {

@@ -133,6 +133,18 @@ func (d *Deadlines) DropNamespace(ns uint32) {
 	d.spaces.Store(&spaces)
 }
 
+// AnyDue reports whether a key of any namespace is due at a moment. O(namespaces).
+func (d *Deadlines) AnyDue(now int64) bool {
+	for _, sp := range *d.spaces.Load() {
+		for i := range sp.shards {
+			if sp.shards[i].earliest.Load() <= now {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Average returns the mean time to the deadlines of a namespace, in milliseconds; 0 if there are none or the mean is
 // past. O(1).
 func (d *Deadlines) Average(ns uint32, now int64) int64 {

@@ -7,6 +7,7 @@ package seam
 
 import (
 	"context"
+	"time"
 
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	ChunkSize int
 	// YieldEvery is how many steps a long transaction makes before it lets others use its stripes. Default: 512.
 	YieldEvery int
+	// Clock, of db alone, is the machine's clock, for tests that step it. Default: time.Now.
+	Clock func() time.Time
 	// Until ends an opening early, with the error of the context. It has no effect on the open store. Default: nothing
 	// does.
 	Until context.Context
