@@ -45,6 +45,10 @@ type CorruptError = failure.CorruptError
 // is reached. Of errors of the store that are about its own directory errors.Is(err, ErrNoSpace) says the same.
 func NoSpace(err error) bool { return failure.NoSpace(err) }
 
+// NoRoomError says how much space is missing where the reserve does not suffice: the error of a delete or merge on a full
+// disk. It is an ErrNoSpace, too.
+type NoRoomError = failure.NoRoomError
+
 // ErrNotEmpty is returned by Salvage and Backup if the directory for the new store has files in it.
 var ErrNotEmpty = failure.ErrNotEmpty
 

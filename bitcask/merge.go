@@ -19,6 +19,10 @@ type RewriteOptions struct {
 	// in the way of Throttle. Default: none.
 	Progress func(bytes int64)
 
+	// OneOutput makes the output of a single segment as long as that needs. So a rewrite that finds no space leaves nothing
+	// behind: an output that has been published while its input stays takes space for nothing. Default: false.
+	OneOutput bool
+
 	liveScan *mergeselect.Bounds // nil: the usual ones
 }
 
@@ -50,7 +54,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 	if err := s.lazy.loadAll(); err != nil { // no file goes that a late replay may need: index_lazy.go
 		return RewriteResult{}, err
 	}
-	ro := rewrite.Options{Throttle: o.Throttle, Progress: o.Progress, LiveScan: mergeselect.Usual}
+	ro := rewrite.Options{Throttle: o.Throttle, Progress: o.Progress, LiveScan: mergeselect.Usual, OneOutput: o.OneOutput}
 	if o.liveScan != nil {
 		ro.LiveScan = *o.liveScan
 	}
@@ -68,7 +72,7 @@ func (s *Store) Rewrite(ctx context.Context, ids []uint32, o RewriteOptions) (Re
 func (s *Store) rewriteEnvironment() *rewrite.Environment {
 	index := &mergeselect.Index{Spaces: &s.spaces, System: &s.system, Seed: s.man.Seed, Lock: s.lockWhole, Unlock: s.unlockWhole}
 	return &rewrite.Environment{
-		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.opts.SegmentSize,
+		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.SegmentSize,
 		Log: &s.log, Manifest: s.man.Manifest, ManifestMu: &s.man.mu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
 		Inputs: s.inputEnvironment(), Index: index, CheckDirectory: s.guard.check, Stopping: s.work.stopping, Dead: s.dead.add,
 	}

@@ -43,7 +43,8 @@ type Options struct {
 	// synced, and the manifest notes how far its log reaches. Default: 1 s.
 	SyncEvery time.Duration
 	// SegmentSize is the length in bytes from which a segment is sealed; a single larger commit gets a segment of its
-	// own. Default: 256 MiB. Less than 256 bytes counts as 256. Highest: 2 GiB.
+	// own. On a disk of which the store can have less than 160 times as much it is less. Default: 256 MiB. Less than
+	// 256 bytes counts as 256. Highest: 2 GiB.
 	SegmentSize int64
 	// ReadOnly opens without the lock, alongside a live writer, and changes not
 	// one byte. It sees the store as it was at Open, unless Follow is set. Default: false.
@@ -57,7 +58,8 @@ type Options struct {
 	// narrowed down, Open fails all the same: any key could be stale. Default: false.
 	ReadDamaged bool
 	// Reserve is how many bytes of disk space are kept in the file RESERVE for deletes and merges on a disk that is
-	// full. Default: a quarter of the log up to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
+	// full. Default: a quarter of the log up to 1 MiB, a 64th of it beyond 64 MiB, at most a segment; six
+	// segments when less than a quarter of the disk is left. Negative: none.
 	Reserve int64
 	// Logger receives recoveries and background failures. Its handler must not use the store. A
 	// handler that panics loses only its record. Default: silent.

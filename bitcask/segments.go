@@ -25,6 +25,10 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 
 // addSegment makes an empty segment and lists it in the manifest as the last.
 func (s *Store) addSegment() (*segment.Segment, error) {
+	s.measureDisk()
+	if err := s.reserve.Prepare(); err != nil {
+		return nil, fmt.Errorf("before a new segment: %w", err)
+	}
 	s.man.mu.Lock()
 	defer s.man.mu.Unlock()
 	sg, err := segment.Create(s.opts.seam.FS, s.dir, s.man.Store, s.man.NextID, s.opts.mapLength())

@@ -52,6 +52,9 @@ type Store struct {
 	index   indexState
 	lazy    *lazyIndex // stripes that are loaded after Open; nil: none are. Does not change once the store is open
 	reserve reserve.Reserve
+
+	segmentSize atomic.Int64 // see measureDisk
+
 	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 
 	syncing syncMode

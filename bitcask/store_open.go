@@ -84,11 +84,12 @@ func newStore(dir string, o Options) *Store {
 	s.syncing.mode.Store(int32(o.Sync))
 	s.txs.New = func() any { return &Tx{locks: txLocks{of: &s.stripes, waiters: &s.claimWaiters}} }
 	s.segments.Store(new(segment.Set))
+	s.segmentSize.Store(o.SegmentSize)
 	s.dead.segments = &s.segments
 	s.guard = directoryGuard{dir: dir, log: &s.log, man: &s.man, work: &s.work, logger: o.Logger}
 	s.pins.Remove = s.guard.removeSegments
 	s.log.Init(commitlog.Environment{
-		SegmentSize: o.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.man.logEdit,
+		SegmentSize: s.SegmentSize, SyncAlways: o.Sync == SyncAlways, CopyStep: o.copyStep(), Logger: o.Logger, Segments: &s.segments, Stop: s.work.stop, LogEdit: s.man.logEdit,
 		AddSegment: s.addSegment, CheckDirectory: s.guard.check, Unlinked: s.guard.unlinked, Sealed: s.wakeHinter,
 	})
 	return s
@@ -131,6 +132,7 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 	if err := s.openSegments(); err != nil {
 		return nil, err
 	}
+	s.measureDisk()
 	if err := s.load(); err != nil {
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func (s *opener) serve() error {
 // startReserve says what the reserve wants to know of the store. Nothing is read: that is Reserve.Open.
 func (s *opener) startReserve() {
 	s.reserve.Start(reserve.Environment{
-		FS: s.opts.seam.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.opts.SegmentSize, Want: s.opts.Reserve,
+		FS: s.opts.seam.FS, Dir: s.dir, Logger: s.opts.Logger, Store: s.StoreID, SegmentSize: s.SegmentSize, Longest: s.longestSegment, Want: s.opts.Reserve,
 		LogSize: s.logSize, SpaceAgain: s.wakeHinter,
 	})
 }
@@ -256,6 +258,9 @@ func (s *opener) makeGood() error {
 	}
 	if err := s.reserve.With(reserve.LeaveEighth, s.truncateTail); err != nil {
 		return err
+	}
+	if !s.man.Has(manifest.FeatureBoot|manifest.FeatureOpenings) && len(s.man.Sealed)+len(s.tail) > 0 {
+		s.opts.Logger.Warn("the store gets a newer format now: versions before it cannot open it any more", "file", manifest.FileName)
 	}
 	if err := s.reserve.With(reserve.LeaveEighth, func() error { return s.man.Need(manifest.FeatureBoot | manifest.FeatureOpenings) }); err != nil {
 		return err

@@ -31,6 +31,9 @@ func (s *opener) openSegments() error {
 	var list []*segment.Segment
 	open := func(id uint32) (*segment.Segment, error) {
 		sg, err := s.openSegment(id)
+		if failure.NoDescriptors(err) {
+			err = fmt.Errorf("%d of %d segments are open, and there are no more descriptors: raise the limit of open files (ulimit -n): %w", len(list), len(s.man.Sealed)+len(s.man.Tail), err)
+		}
 		if err == nil {
 			list = append(list, sg)
 			s.segments.Store(segment.NewSet(list)) // so that release closes it
@@ -45,7 +48,12 @@ func (s *opener) openSegments() error {
 		if err := s.bind(sg, si); err != nil {
 			return err
 		}
-		sg.MapTo(s.opts.mapFor(sg))
+		if len(list) <= segment.MostMappings {
+			sg.MapTo(s.opts.mapFor(sg))
+		}
+		if err := sg.Park(len(list)); err != nil {
+			return err
+		}
 	}
 	// The newest first: alongside a live writer each then is as long as it was
 	// before anything that we see in the next was written, or longer.

@@ -7,6 +7,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/vfs"
 )
 
 // Stats are the figures of the store at one moment.
@@ -102,8 +103,67 @@ func (s *Store) Appended() int64 { return s.log.Stats().Written }
 // Err is why the store refuses writes, or nil.
 func (s *Store) Err() error { return s.log.Err() }
 
-// SegmentSize is the length in bytes from which segments are sealed.
-func (s *Store) SegmentSize() int64 { return s.opts.SegmentSize }
+// SegmentSize is the length in bytes from which segments are sealed: that of the options, or less on a small disk.
+func (s *Store) SegmentSize() int64 { return s.segmentSize.Load() }
+
+// measureDisk decides how long segments are, by what the log can have of the disk.
+func (s *Store) measureDisk() {
+	free, ok := vfs.SpaceOf(s.opts.seam.FS, s.dir)
+	if ok {
+		s.segmentSize.Store(s.reserve.Measured(s.opts.SegmentSize, free))
+	}
+}
+
+// longestSegment is the length of the longest sealed segment of more than one entry: that of a single one has nothing to
+// be copied once it is dead.
+func (s *Store) longestSegment() (n int64) {
+	for _, sg := range s.segments.Load().All() {
+		if sg.Sealed() && sg.Footer.Records > recordsOfEntry {
+			n = max(n, sg.Size.Load())
+		}
+	}
+	return n
+}
+
+// recordsOfEntry is how many records an entry has at most: a list's first element has two that follow it.
+const recordsOfEntry = 3
+
+// Room is how many bytes a merge can write: what is left of the disk, if that is known, and of the reserve.
+func (s *Store) Room() (bytes int64, known bool) {
+	free, known := vfs.SpaceOf(s.opts.seam.FS, s.dir)
+	held := s.reserve.Bytes()
+	if s.opts.ReadOnly {
+		held = reserve.Length(s.opts.seam.FS, s.dir)
+	}
+	return free + held, known
+}
+
+// NoRoom adds to the error of a delete or merge that has found no space how much is missing.
+func (s *Store) NoRoom(err error) error {
+	least := int64(math.MaxInt64)
+	for _, sg := range s.segments.Load().All() {
+		if sg.Sealed() {
+			least = min(least, max(sg.LiveBytes.Load(), 0))
+		}
+	}
+	if room, known := s.Room(); known && NoSpace(err) && least < math.MaxInt64 {
+		return &NoRoomError{Live: least, Room: room, Err: err}
+	}
+	return err
+}
+
+// Attend says that the caller merges whenever Lacking gets a value, and calls Tried then, until Leave: deletes on a full
+// disk, for which the reserve has no more room, wait for that.
+func (s *Store) Attend() { s.reserve.Attend() }
+
+// Leave ends Attend.
+func (s *Store) Leave() { s.reserve.Leave() }
+
+// Tried says that merges have done what they could for now: who waits for more space waits no longer.
+func (s *Store) Tried() { s.reserve.Tried() }
+
+// DeletesLackRoom reports whether deletes have used up nearly all that they may have of the reserve.
+func (s *Store) DeletesLackRoom() bool { return s.reserve.Tight() }
 
 // Full reports whether the last write that needed space failed for lack of it, or whether deletes and merges have drawn
 // on a reserve that is not full again. Writes resume by themselves once there is space. If nothing was drawn from the
@@ -115,6 +175,10 @@ func (s *Store) Lacking() <-chan struct{} { return s.reserve.Lacks() }
 
 // Spare is how many bytes of the reserve a merge can count on.
 func (s *Store) Spare() int64 { return s.reserve.Bytes() }
+
+// ReservedForMerges is how many bytes outputs of a merge can draw from the reserve for certain: copies may be longer than
+// the records.
+func (s *Store) ReservedForMerges() int64 { return s.reserve.ForOutputs() * 3 / 4 }
 
 // ReserveName is the file that holds disk space for deletes and merges.
 const ReserveName = reserve.FileName

@@ -122,7 +122,7 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 // writes, and nothing has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing
 // transaction would probably have to wait for the disk, because the log cannot go on to its next segment yet.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
-	if write && (s.writing.due.Load() != nil || s.log.MayWait()) {
+	if write && (s.writing.due.Load() != nil || s.log.MayWait() || s.reserve.Waits()) {
 		return nil, false, nil
 	}
 	t = s.newTx(write)
@@ -180,6 +180,7 @@ func (t *Tx) lock() error {
 		if err := t.s.writing.prepare(); err != nil {
 			return err
 		}
+		t.s.reserve.AwaitRoom(t.s.work.stop)
 	}
 	if err := t.load(); err != nil {
 		return err

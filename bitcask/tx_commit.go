@@ -243,13 +243,11 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 	}
 	switch {
 	case t.draws():
-		for r.Release(seen, max(t.floor, reserve.LeaveHalf), err) {
-			seen = r.Seen()
-			if sg, at, seq, err = log.Append(f); err == nil || !NoSpace(err) {
-				return sg, at, seq, err
-			}
+		if sg, at, seq, err = t.appendDrawing(f, seen, err); err == nil || !NoSpace(err) {
+			return sg, at, seq, err
 		}
 		r.NoteLack(err)
+		err = t.s.NoRoom(err)
 	case err != nil:
 		r.NoteLack(err)
 	case !r.Refill():
@@ -263,6 +261,24 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 		err = errors.Join(err, log.Sync())
 	}
 	return sg, at, seq, failure.NameNoSpace(err)
+}
+
+// appendDrawing appends with what the reserve gives up for it. failed is why it could not be appended without.
+func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *segment.Segment, at int64, seq uint64, err error) {
+	r := &t.s.reserve
+	defer r.Turn()()
+	err = failed
+	leave := max(t.floor, r.LeaveByDeletes())
+	if len(t.recs) == 1 && t.recs[0].kind == KindNamespaces { // it empties whole namespaces, which needs no room for copies
+		leave = max(leave, reserve.LeaveFourth)
+	}
+	for r.Release(seen, leave, err) {
+		seen = r.Seen()
+		if sg, at, seq, err = t.s.log.Append(f); err == nil || !NoSpace(err) {
+			break
+		}
+	}
+	return sg, at, seq, err
 }
 
 // draws reports whether the transaction may draw on the reserve.

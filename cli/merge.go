@@ -48,6 +48,8 @@ type mergePlan struct {
 	Reads    int64            `json:"reads"`
 	Writes   int64            `json:"writes"`
 	Reclaims int64            `json:"reclaims"`
+	Room     int64            `json:"room,omitzero"`  // bytes that can be written, where that is too little
+	Lacks    int64            `json:"lacks,omitzero"` // how many more the segment with the most to copy needs
 }
 
 // A plannedSegment is what a plan says about one segment, taken or not: the
@@ -82,6 +84,21 @@ func newMergePlan(p merge.Plan, all bool) mergePlan {
 	return shown
 }
 
+// measure notes what can be written. A merge goes on with one segment at a time where all of them do not fit.
+func (p *mergePlan) measure(room int64, known bool) {
+	if !known {
+		return
+	}
+	for _, s := range p.Segments {
+		if s.Taken {
+			p.Lacks = max(p.Lacks, s.LiveBytes-room)
+		}
+	}
+	if p.Lacks > 0 {
+		p.Room = room
+	}
+}
+
 // runMergePlan shows what a merge would do. It opens the store for reading only, so it works
 // alongside a server. A plan that a server would make for the same store may differ: it knows what
 // has been written since.
@@ -94,6 +111,7 @@ func runMergePlan(t *terminal.Streams, dir string, all, asJSON bool) (err error)
 	}
 	defer closeInto(&err, store.Close)
 	plan := newMergePlan(store.Merger().Plan(all), all)
+	plan.measure(store.MergeRoom())
 	if asJSON {
 		return failed(exitCommand, json.NewEncoder(t.Out).Encode(plan))
 	}
@@ -120,6 +138,9 @@ func printMergePlan(w io.Writer, plan mergePlan) error {
 	if plan.Taken > 0 {
 		text = fmt.Sprintf("would read %s in %d of %s, write %s and reclaim %s", humanize.Size(plan.Reads), plan.Taken, humanize.Plural(len(plan.Segments), "segment"),
 			humanize.Size(plan.Writes), humanize.Size(plan.Reclaims))
+	}
+	if plan.Lacks > 0 {
+		text += fmt.Sprintf("; the disk has room for %s, %s less than the segment with the most live data needs", humanize.Size(plan.Room), humanize.Size(plan.Lacks))
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err

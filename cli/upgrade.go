@@ -139,7 +139,8 @@ func printVersions(t *terminal.Streams, found []fileVersion) error {
 	case damaged > 0:
 		text = fmt.Sprintf("%s with a damaged header", humanize.Plural(damaged, "file"))
 	case old > 0:
-		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces", humanize.Plural(old, "file"))
+		text = fmt.Sprintf("nothing to be done: %s of an older format, which the next writer replaces; "+
+			"older versions may not open the store after that, so take a backup first (stave backup)", humanize.Plural(old, "file"))
 	}
 	_, err := fmt.Fprintln(t.Out, text)
 	return err

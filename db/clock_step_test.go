@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -167,7 +168,7 @@ var ways = map[string]func(s *db.Store, fn func(h handles) error) error{
 		return err
 	},
 	"TryBegin": func(s *db.Store, fn func(h handles) error) error {
-		tx, ok, err := s.TryBegin(true, stepKeys...)
+		tx, ok, err := serverside.DB.TryBegin(s, true, stepKeys...)
 		if err == nil && !ok { // it may not wait
 			tx, err = s.Begin(true, stepKeys...)
 		}

@@ -42,6 +42,10 @@ func (s *Store) MergeSoon() bool {
 	return true
 }
 
+// MergeRoom is how many bytes a merge can write: what is left of the disk, and what the store holds in reserve. known is
+// false where nobody knows what is left of the disk.
+func (s *Store) MergeRoom() (bytes int64, known bool) { return s.base.Room() }
+
 // mergeNow runs the merge that MergeSoon has asked for.
 func (s *Store) mergeNow(ctx context.Context) {
 	r, err := s.merger.Run(ctx, MergeOptions{})

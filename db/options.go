@@ -27,7 +27,8 @@ type Options struct {
 	Sync SyncMode
 	// SyncEvery is the time between syncs with SyncInterval. Default: 1 s.
 	SyncEvery time.Duration
-	// SegmentSize is the length in bytes from which a segment is sealed.
+	// SegmentSize is the length in bytes from which a segment is sealed; on a disk
+	// of which the store can have less than 160 times as much it is less.
 	// Default: 256 MiB.
 	SegmentSize int64
 	// Namespaces is how many numbered namespaces there are, at most 65536.
@@ -59,7 +60,8 @@ type Options struct {
 	OrderedKeys bool
 	// Reserve is how many bytes of disk space are kept, in the file RESERVE, for
 	// deletes and merges on a disk that is full. Default: a quarter of the log up
-	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment. Negative: none.
+	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment; six segments when
+	// less than a quarter of the disk is left. Negative: none.
 	Reserve int64
 	// Logger receives recoveries and background failures. Its handler cannot use the store, or a snapshot of it:
 	// that fails with ErrNested. A handler that panics loses only its record. Default: silent.

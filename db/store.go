@@ -28,6 +28,9 @@ var (
 	ErrTooLarge  = bitcask.ErrTooLarge // a key, an element, a value or a commit is over its limit
 )
 
+// NoRoomError comes with ErrNoSpace where a delete or a merge found no space either, and says how much is missing.
+type NoRoomError = bitcask.NoRoomError
+
 // Store is an open store, seen through one of its namespaces. Its methods may
 // be called from any goroutine.
 type Store struct {
@@ -112,7 +115,11 @@ func Open(dir string, o *Options) (*Store, error) {
 	if !c.opts.ReadOnly {
 		c.work.Go(func() { s.expireLoop(ctx) })
 		if !c.opts.NoMerge {
-			c.work.Go(func() { s.mergeLoop(ctx) })
+			s.base.Attend()
+			c.work.Go(func() {
+				defer s.base.Leave()
+				s.mergeLoop(ctx)
+			})
 		}
 	}
 	if c.opts.Follow {

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask"
@@ -9,13 +10,32 @@ import (
 
 // Merging on a full disk: in small steps, each of which releases more than it writes, first those that write nothing.
 
+// thoroughness says which segments a merge on a full disk takes.
+type thoroughness int
+
+const (
+	worthwhile thoroughness = iota // those of which fullDiskRatio is dead
+	anyDead                        // those with a dead byte
+	anySealed                      // all: the counts of live bytes are up to an eighth too high, so all may have dead ones
+)
+
 // fullDiskRatio is the least share of dead bytes of a segment that a merge in the background takes.
 const fullDiskRatio = 0.2
 
-// pickFullDisk plans one step of a merge on a full disk: all segments without live bytes, which need no space; else
-// those with the fewest live bytes, as many as fit the room in bytes, and at least one. If all is set, it takes any
-// segment with a dead byte.
-func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all bool) Plan {
+func (t thoroughness) takes(sg bitcask.SegmentInfo) bool {
+	switch t {
+	case worthwhile:
+		return sg.LiveBytes < sg.Bytes && deadRatio(sg) >= fullDiskRatio
+	case anyDead:
+		return sg.LiveBytes < sg.Bytes
+	}
+	return true
+}
+
+// pickFullDisk plans one step of a merge on a full disk: all segments of which nothing has to be copied; else those with
+// the least, as many as fit the room in bytes, and at least one. hidden is firstLive of all segments. Several that find
+// no space after all can leave copies behind of what stays.
+func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, hidden uint64, t thoroughness) Plan {
 	plan := Plan{Choices: make([]Choice, 0, len(segments))}
 	var worth []*Choice
 	for _, sg := range segments {
@@ -24,7 +44,7 @@ func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all boo
 		switch {
 		case !sg.Sealed:
 			c.Reason = "active"
-		case sg.LiveBytes >= sg.Bytes || !all && deadRatio(sg) < fullDiskRatio:
+		case !t.takes(sg):
 			c.Reason = "the disk is full, and it gives too little"
 		default:
 			c.Reason = "the disk is full: another step"
@@ -32,8 +52,16 @@ func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all boo
 		}
 	}
 	slices.SortStableFunc(worth, func(a, b *Choice) int { return cmp.Compare(a.LiveBytes, b.LiveBytes) })
+	copies := func(c *Choice) int64 {
+		if c.LiveBytes == 0 && c.MaxSeq >= hidden {
+			return c.Bytes // at most: tombstones, of which the counts of live bytes know nothing
+		}
+		return c.LiveBytes
+	}
+	var writes int64
 	for i, c := range worth {
-		if i > 0 && (room <= 0 || c.LiveBytes > 0 && (plan.Writes+c.LiveBytes > room || worth[0].LiveBytes == 0)) {
+		writes += copies(c)
+		if i > 0 && copies(c) > 0 && (writes > room || copies(worth[0]) == 0) {
 			break
 		}
 		c.Taken, c.Reason = true, "the disk is full"
@@ -45,27 +73,50 @@ func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, all boo
 	return plan
 }
 
+// firstLive is the lowest sequence that a segment with live bytes may hold, or the active one: tombstones below hide
+// nothing that stays.
+func firstLive(segments []bitcask.SegmentInfo) uint64 {
+	first := uint64(math.MaxUint64)
+	for _, sg := range segments {
+		if sg.Records > 0 && (sg.LiveBytes > 0 || !sg.Sealed) {
+			first = min(first, sg.MinSeq)
+		}
+	}
+	return first
+}
+
 // mergeFullDisk merges on a full disk, step by step, until no segment is worth it or, unless all are asked for, the
 // disk is no longer full. failed is the error of the usual merge, if there was one. A step that releases nothing is not
-// the last one, because tombstones become garbage only when the records that they hide are gone.
+// the last one, because tombstones become garbage only when the records that they hide are gone. If all are asked for,
+// or deletes wait for space, it becomes more thorough when nothing else is left.
 func (r *activeMerge) mergeFullDisk(failed error) error {
-	room := max(r.store.Spare(), 1)
+	room := r.store.ReservedForMerges()
 	var tooBig []uint32 // segments that alone need more space than there is
+	take := worthwhile
 	for step, most := 0, stepsPerSegment*(len(r.store.Segments())+1); step < most; step++ {
-		if !r.o.All && failed == nil && !r.store.Full() {
+		enough := !r.o.All && failed == nil && !r.store.Full() // but what has nothing live goes all the same
+		if !r.o.All && failed == nil && take > worthwhile && !r.store.DeletesLackRoom() {
 			return nil
 		}
 		r.sealActive()
-		segments := slices.DeleteFunc(r.segments(r.background), func(sg bitcask.SegmentInfo) bool { return slices.Contains(tooBig, sg.ID) })
-		plan := r.policy.pickFullDisk(segments, room, r.o.All)
+		hidden := firstLive(r.store.Segments())
+		segments := slices.DeleteFunc(r.segments(r.background), func(sg bitcask.SegmentInfo) bool {
+			return slices.Contains(tooBig, sg.ID) || take > worthwhile && r.isCompact(sg) || enough && sg.LiveBytes > 0
+		})
+		plan := r.policy.pickFullDisk(segments, room, hidden, take)
 		ids := plan.IDs()
-		if len(ids) == 0 {
-			return failed
+		if len(ids) == 0 && !enough && take < anySealed && (r.o.All || r.store.DeletesLackRoom()) {
+			take++
+			continue
 		}
-		failed = r.rewrite(ids)
+		if len(ids) == 0 {
+			return r.store.NoRoom(failed)
+		}
+		failed = r.rewrite(ids, len(ids) == 1)
+		r.noteCompact()
 		switch {
 		case failed == nil:
-			room, tooBig = max(r.store.Spare(), 1), nil
+			room, tooBig = r.store.ReservedForMerges(), nil
 		case bitcask.NoSpace(failed) && len(ids) > 1:
 			room = 0 // less at a time
 		case bitcask.NoSpace(failed):
@@ -74,7 +125,26 @@ func (r *activeMerge) mergeFullDisk(failed error) error {
 			return failed
 		}
 	}
-	return failed
+	return r.store.NoRoom(failed)
+}
+
+// noteCompact notes what the last rewrite has written: nothing in it is dead.
+func (r *activeMerge) noteCompact() {
+	compact := make(map[uint32]int64, len(r.compact)+len(r.outs))
+	for _, sg := range r.store.Segments() {
+		if live, known := r.compact[sg.ID]; known {
+			compact[sg.ID] = live
+		} else if slices.Contains(r.outs, sg.ID) {
+			compact[sg.ID] = sg.LiveBytes
+		}
+	}
+	r.compact = compact
+}
+
+// isCompact reports whether a merge has written a segment, and nothing in it has died since.
+func (r *activeMerge) isCompact(sg bitcask.SegmentInfo) bool {
+	live, known := r.compact[sg.ID]
+	return known && sg.LiveBytes >= live
 }
 
 // stepsPerSegment bounds a merge on a full disk: each step removes a segment, and adds one that has nothing to release.

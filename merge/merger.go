@@ -28,9 +28,11 @@ type Merger struct {
 	paused     bool
 	skipped    map[string]*backoff.Backoff // by file: segments that Tick leaves out
 
+	compact map[uint32]int64 // live bytes of segments when a merge on a full disk had written them; whoever holds running
+
 	// For Tick, which one goroutine calls:
 	retry     backoff.Backoff // after failures not caused by one file
-	failedIDs []uint32        // segments of the last of these failures
+	failedDue dueMerge        // what the last of these failures was of
 }
 
 // Status is the state of a Merger and the result of its last merge.
@@ -102,6 +104,7 @@ func (m *Merger) run(ctx context.Context, o RunOptions, background bool) (Result
 	if !m.running.TryLock() {
 		return Result{}, bitcask.ErrMergeBusy
 	}
+	defer m.store.Tried()
 	defer m.running.Unlock()
 	if o.All {
 		// On a full disk the merge proceeds without the active segment.
@@ -126,7 +129,7 @@ func (m *Merger) run(ctx context.Context, o RunOptions, background bool) (Result
 	defer func() { m.end(r.res, outcome) }()
 	var err error
 	if !full {
-		err = r.rewrite(plan.IDs())
+		err = r.rewrite(plan.IDs(), false)
 	}
 	if full || bitcask.NoSpace(err) {
 		err = r.mergeFullDisk(err)
@@ -142,14 +145,16 @@ type activeMerge struct {
 	ctx        context.Context
 	o          RunOptions
 	background bool
+	outs       []uint32 // what the last rewrite has written
 	reads      int64
 	throttle   *throttle
 	res        Result
 }
 
 // rewrite merges some segments.
-func (r *activeMerge) rewrite(ids []uint32) error {
+func (r *activeMerge) rewrite(ids []uint32, oneOutput bool) error {
 	done, err := r.store.Rewrite(r.ctx, ids, bitcask.RewriteOptions{
+		OneOutput: oneOutput,
 		Throttle: func(n int) error {
 			if r.o.Unlimited {
 				return nil
@@ -163,6 +168,7 @@ func (r *activeMerge) rewrite(ids []uint32) error {
 			}
 		},
 	})
+	r.outs = done.Out
 	r.res.Segments += len(done.In)
 	r.res.Written += len(done.Out)
 	r.res.BytesRead += done.BytesIn
@@ -216,41 +222,58 @@ func (m *Merger) Tick(ctx context.Context) {
 	paused := m.paused
 	m.mu.Unlock()
 	if paused {
+		m.store.Tried()
 		return
 	}
-	ids := m.dueSegments()
-	if len(ids) == 0 || !m.retry.Due() && slices.Equal(ids, m.failedIDs) {
+	due := m.due()
+	if len(due.ids) == 0 || !m.retry.Due() && due.noBetterThan(&m.failedDue) {
+		m.store.Tried()
 		return
 	}
 	r, err := m.run(ctx, RunOptions{}, true)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, bitcask.ErrClosed), errors.Is(err, bitcask.ErrMergeBusy):
 	case err != nil:
-		if m.failed(ids, err) {
+		if m.failed(due, err) {
 			m.logger.Error("merge failed", "err", err)
 		}
 	default:
 		m.retry.Worked()
-		m.failedIDs = nil
+		m.failedDue = dueMerge{}
 		m.logger.Info("merged", "segments", r.Segments, "written", r.Written, "reclaimed", r.Reclaimed(), "took", r.Took)
 	}
 }
 
-// dueSegments returns the segments that a trigger says to merge now, if any.
-func (m *Merger) dueSegments() []uint32 {
+// dueMerge is what a merge by Tick begins with.
+type dueMerge struct {
+	ids    []uint32
+	writes int64 // bytes
+	take   thoroughness
+}
+
+// noBetterThan reports whether a merge would begin as another one, with as much to write.
+func (d *dueMerge) noBetterThan(other *dueMerge) bool {
+	return slices.Equal(d.ids, other.ids) && d.writes >= other.writes && d.take <= other.take
+}
+
+// due returns the segments that a trigger says to merge now, if any.
+func (m *Merger) due() dueMerge {
 	if m.store.Full() {
-		segments := m.segments(true)
-		plan := m.policy.pickFullDisk(segments, 0, false)
-		if i := slices.IndexFunc(segments, m.isDeadActive); len(plan.IDs()) == 0 && i >= 0 {
-			return []uint32{segments[i].ID}
+		segments, take := m.segments(true), worthwhile
+		if m.store.DeletesLackRoom() {
+			take = anySealed
 		}
-		return plan.IDs()
+		plan := m.policy.pickFullDisk(segments, 0, firstLive(m.store.Segments()), take)
+		if i := slices.IndexFunc(segments, m.isDeadActive); len(plan.IDs()) == 0 && i >= 0 {
+			return dueMerge{ids: []uint32{segments[i].ID}}
+		}
+		return dueMerge{plan.IDs(), plan.Writes, take}
 	}
 	plan := m.plan(false, true)
 	if !plan.Triggered || plan.Reclaims <= 0 && len(plan.IDs()) < 2 {
-		return nil
+		return dueMerge{}
 	}
-	return plan.IDs()
+	return dueMerge{ids: plan.IDs(), writes: plan.Writes}
 }
 
 // Stop cancels the running merge, if there is one.

@@ -35,7 +35,7 @@ func (m *Merger) segments(background bool) []bitcask.SegmentInfo {
 // failed records why a merge by Tick failed. A file that cannot be read is skipped for a while, a damaged one for good;
 // after any other failure the same merge is not retried for a while. It reports whether the failure differs from the
 // last one.
-func (m *Merger) failed(ids []uint32, err error) (news bool) {
+func (m *Merger) failed(due dueMerge, err error) (news bool) {
 	var bad *bitcask.CorruptError
 	var unread *bitcask.SegmentError
 	switch {
@@ -44,7 +44,7 @@ func (m *Merger) failed(ids []uint32, err error) (news bool) {
 	case errors.As(err, &unread):
 		return m.skip(unread.File, retryFirst, retryLast, err)
 	}
-	m.failedIDs = ids
+	m.failedDue = due
 	if bitcask.NoSpace(err) {
 		return m.retry.Failed(retryFirst, retryFull, err)
 	}

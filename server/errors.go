@@ -85,7 +85,7 @@ func (v *Server) logSystemError(err error) {
 }
 
 // noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It
-// names no file. A quota and a limit of file sizes are told apart from a full disk, because
+// names no file. Where deletes find no space either it has the figures of that. A quota and a limit of file sizes are told apart from a full disk, because
 // different people can help.
 func noSpaceText(err error) string {
 	lack := "the disk is full"
@@ -94,6 +94,10 @@ func noSpaceText(err error) string {
 		lack = "the disk quota is used up"
 	case errors.Is(err, syscall.EFBIG):
 		lack = "a file has reached the size limit of the process or the file system"
+	}
+	var room *db.NoRoomError
+	if errors.As(err, &room) {
+		return "MISCONF Stave cannot write: " + lack + ", also for deletes and merges: " + room.Figures() + ". Free space, or FLUSHDB; writes resume by themselves."
 	}
 	return "MISCONF Stave cannot write: " + lack + ". Delete keys, MERGE, or free space; writes resume by themselves."
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
 )
 
@@ -96,9 +97,6 @@ func (w *wire) resumes(what string) {
 // TestFullDiskOverTheWire fills a tmpfs through a server, which is killed in between: DEL, FLUSHALL and MERGE free it,
 // and garbage is freed by the background.
 func TestFullDiskOverTheWire(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root to mount a file system")
-	}
 	for name, free := range map[string]func(w *wire){
 		"DEL, then MERGE ALL": func(w *wire) {
 			for i := range 20_000 {
@@ -133,15 +131,7 @@ func TestFullDiskOverTheWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachTransport(t, func(t *testing.T, transport server.Transport) {
-				dir := t.TempDir()
-				if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8388k", "tmpfs", dir).CombinedOutput(); err != nil {
-					t.Skipf("mount: %s", out)
-				}
-				t.Cleanup(func() {
-					if err := syscall.Unmount(dir, 0); err != nil {
-						t.Error(err)
-					}
-				})
+				dir := mountTmpfs(t, "8388k")
 				o := &db.Options{SegmentSize: 1 << 20, NoMerge: !strings.Contains(name, "background")}
 				withServer(t, dir, o, transport, func(w *wire) {
 					w.fillUp(1_000_000)
@@ -162,6 +152,56 @@ func TestFullDiskOverTheWire(t *testing.T) {
 			})
 		})
 	}
+}
+
+// mountTmpfs mounts a file system of some size for a test.
+func mountTmpfs(t *testing.T, size string) (dir string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount a file system")
+	}
+	dir = t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %s", out)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// TestFullDiskWithDefaults fills a tmpfs of 48 MB through a server with default settings, deletes all keys one by one,
+// and wants none of these to be refused, and writes to resume.
+func TestFullDiskWithDefaults(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		dir := mountTmpfs(t, "48m")
+		value := make([]byte, 3000)
+		rand := chance.Rand(t)
+		keys := 0
+		withServer(t, dir, nil, transport, func(w *wire) {
+			for ; ; keys++ {
+				for i := range value {
+					value[i] = byte(rand.Uint32())
+				}
+				if got := w.ask("SET", fmt.Sprint("key", keys), string(value)); strings.HasPrefix(got, "-MISCONF") {
+					break
+				} else if got != "OK" {
+					t.Fatalf("SET: %q", got)
+				}
+			}
+			for i := range keys {
+				if got := w.ask("DEL", fmt.Sprint("key", i)); got != "1" {
+					t.Fatalf("DEL %d of %d: %q", i, keys, got)
+				}
+			}
+			w.resumes("DEL of every key")
+		})
+		if keys < 12_000 {
+			t.Errorf("the disk was full with %d keys", keys)
+		}
+	})
 }
 
 func withServer(t *testing.T, dir string, o *db.Options, transport server.Transport, do func(w *wire)) {

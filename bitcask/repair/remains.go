@@ -111,6 +111,9 @@ func (v *salvager) openCut(name string) (*cut, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := vfs.Park(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	file := &unreadable{File: f, ctx: v.ctx}
 	size, err := file.Size()
 	b := make([]byte, min(size, format.RemainsHeaderSize))

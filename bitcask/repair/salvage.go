@@ -332,6 +332,9 @@ func (v *salvager) open(id uint32) error {
 	if err != nil {
 		return err
 	}
+	if err := vfs.Park(f); err != nil { // all segments are open at a time
+		return errors.Join(err, f.Close())
+	}
 	file := &unreadable{File: f, ctx: v.ctx}
 	f = file
 	store, err := v.storeOf(id, f)

@@ -55,7 +55,7 @@ func (src *segmentSource) useHint() error {
 	}
 	hs, err := segment.OpenHint(src.v.seam.FS, src.v.dir, src.sg)
 	if err == nil {
-		if err = hs.Check(); err == nil {
+		if err = errors.Join(hs.Check(), hs.Park()); err == nil {
 			src.hint = hs
 			return nil
 		}

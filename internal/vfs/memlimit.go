@@ -33,6 +33,17 @@ func (m *Mem) Used(page int64) int64 {
 	return m.usedLocked(page) * page
 }
 
+// Space implements [Spacer]: a file system without a limit has no size.
+func (v memFS) Space(string) (free int64, ok bool) {
+	l := v.mem.limit.Load()
+	if l == nil {
+		return 0, false
+	}
+	v.mem.mu.Lock()
+	defer v.mem.mu.Unlock()
+	return max(l.pages-v.mem.usedLocked(l.page), 0) * l.page, true
+}
+
 // usedLocked is how many pages all files take.
 func (m *Mem) usedLocked(page int64) (pages int64) {
 	seen := map[*memInode]bool{}

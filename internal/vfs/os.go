@@ -26,22 +26,41 @@ type osFS struct {
 // macOS, and keep a descriptor from being reused while another goroutine is still reading through it.
 type osFile struct {
 	f      *os.File
-	fs     osFS // It was opened in.
+	fs     osFS   // It was opened in.
+	name   string // It was opened by.
 	window osWindow
+	parked parked
 }
 
-func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
 func (f *osFile) Truncate(size int64) error                { return f.f.Truncate(size) }
-func (f *osFile) Sync() error                              { return f.f.Sync() }
-func (f *osFile) Close() error                             { return errors.Join(f.EndWindow(), f.f.Close()) }
 
-func (f *osFile) Size() (int64, error) {
-	info, err := f.f.Stat()
-	if err != nil {
-		return 0, err
+func (f *osFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.with(func(h *os.File) (err error) {
+		n, err = h.ReadAt(p, off)
+		return err
+	})
+	return n, err
+}
+
+func (f *osFile) Sync() error { return f.with((*os.File).Sync) }
+
+func (f *osFile) Close() error {
+	if f.parked.is.Load() {
+		return f.parked.close(f.name)
 	}
-	return info.Size(), nil
+	return errors.Join(f.EndWindow(), f.f.Close())
+}
+
+func (f *osFile) Size() (size int64, err error) {
+	err = f.with(func(h *os.File) error {
+		info, err := h.Stat()
+		if err == nil {
+			size = info.Size()
+		}
+		return err
+	})
+	return size, err
 }
 
 func (o osFS) Open(name string, mode Mode) (File, error) {
@@ -53,11 +72,17 @@ func (o osFS) Open(name string, mode Mode) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{f: f, fs: o}, nil
+	return &osFile{f: f, fs: o, name: name}, nil
 }
 
 // HasName implements [Namer].
-func (f *osFile) HasName(name string) (bool, error) { return f.fs.hasName(f.f, name) }
+func (f *osFile) HasName(name string) (is bool, err error) {
+	err = f.with(func(h *os.File) (err error) {
+		is, err = f.fs.hasName(h, name)
+		return err
+	})
+	return is, err
+}
 
 // HasAnyName implements [Namer].
 func (f *osFile) HasAnyName() bool { return hasAnyName(f.f) }

@@ -26,6 +26,7 @@ type Log struct {
 	waiting  int        // how many wait for changed
 	active   *segment.Segment
 	shown    bool          // the store is open for reading: active only ends the log
+	limit    int64         // from which length active is sealed
 	offset   int64         // where the next frame goes, after the queued ones
 	commits  uint64        // written since Open
 	appended int64         // bytes of commits since Open
@@ -74,9 +75,9 @@ const (
 // Environment is what the log needs of its store. Its functions are called without the log's lock, but for Sealed, and
 // LogEdit in Close.
 type Environment struct {
-	SegmentSize    int64
-	SyncAlways     bool  // every writer waits for a sync, until SetWaited says otherwise
-	CopyStep       int64 // how many bytes of zeros are reserved for commits to be copied into; 0: commits are written
+	SegmentSize    func() int64 // from which length a segment that begins now is sealed
+	SyncAlways     bool         // every writer waits for a sync, until SetWaited says otherwise
+	CopyStep       int64        // how many bytes of zeros are reserved for commits to be copied into; 0: commits are written
 	Logger         *slog.Logger
 	Segments       *atomic.Pointer[segment.Set] // of the store, sealed ones included
 	Stop           <-chan struct{}              // closed when the store closes

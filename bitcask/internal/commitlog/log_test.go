@@ -41,7 +41,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	f.segments.Store(new(segment.Set))
 	f.Init(commitlog.Environment{
-		SegmentSize: 4 << 10, Logger: slog.New(slog.DiscardHandler), Segments: &f.segments, Stop: f.stop,
+		SegmentSize: func() int64 { return 4 << 10 }, Logger: slog.New(slog.DiscardHandler), Segments: &f.segments, Stop: f.stop,
 		LogEdit: func(typ byte, _ []byte) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -61,7 +61,7 @@ func (l *Log) makeRoomLocked(n int64) error {
 		if l.failed != nil {
 			return l.failed
 		}
-		if l.offset+n+format.FooterSize <= l.env.SegmentSize || l.offset == format.SegmentHeaderSize {
+		if l.offset+n+format.FooterSize <= l.limit || l.offset == format.SegmentHeaderSize {
 			return nil
 		}
 		if err := l.switchLocked(); err != nil {
@@ -101,7 +101,7 @@ const nearEnd = 1 << 20
 
 // noteRoomLocked notes whether the active segment is nearly full.
 func (l *Log) noteRoomLocked() {
-	l.tight.Store(l.offset > l.env.SegmentSize-min(nearEnd, l.env.SegmentSize/4))
+	l.tight.Store(l.offset > l.limit-min(nearEnd, l.limit/4))
 }
 
 // MayWait reports whether a commit may have to wait for the next segment, and so for the disk: the
@@ -127,10 +127,10 @@ func (r *rotation) refusedSince(steps uint64) error {
 // startLocked makes sg the active segment.
 func (l *Log) startLocked(sg *segment.Segment, ft format.Footer, size, synced int64) {
 	l.active, l.foot, l.offset, l.synced = sg, ft, size, synced
-	l.closeLen = 0
+	l.limit, l.closeLen = l.env.SegmentSize(), 0
 	l.noteRoomLocked()
 	if l.env.CopyStep > 0 {
-		sg.BeginAppends(l.env.CopyStep, l.env.SegmentSize, &l.waited)
+		sg.BeginAppends(l.env.CopyStep, l.limit, &l.waited)
 	}
 }
 
@@ -159,7 +159,7 @@ func (l *Log) prepareLocked() {
 
 func (l *Log) needsReadyLocked() bool {
 	r := &l.rotation
-	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.env.SegmentSize/2)
+	return len(r.ready) == 0 && (r.wanted > 0 || r.cause == nil && l.offset > l.limit/2)
 }
 
 func (l *Log) wakeRotator() {
@@ -297,6 +297,9 @@ func (l *Log) seal(sl *sealing) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := sl.sg.Park(l.env.Segments.Load().Len()); err != nil {
+		l.env.Logger.Warn("segment keeps its descriptor", "file", sl.sg.Name, "err", err)
+	}
 	sl.sg.MarkSealed()
 	l.rotation.sealing = nil
 	l.env.Sealed()

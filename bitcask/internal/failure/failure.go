@@ -79,13 +79,28 @@ func Retryable(err error) error {
 
 // IsTransient reports whether what failed may work again later: the disk is full, or
 // there are no more descriptors.
-func IsTransient(err error) bool { return NoSpace(err) || noDescriptors(err) }
+func IsTransient(err error) bool { return NoSpace(err) || NoDescriptors(err) }
 
 // NoSpace reports whether something failed for lack of disk space, or because a
 // quota or the longest that a file may be is reached. Of errors of the store
 // that are about its own directory errors.Is(err, ErrNoSpace) says the same.
 func NoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFileLimit) || diskFull(err) || errors.Is(err, ErrNoSpace)
+}
+
+// NoRoomError is why a delete is refused on a full disk, or a merge could do nothing: the segment with the least to copy
+// needs more space than there is.
+type NoRoomError struct {
+	Live, Room int64 // bytes to be copied, at most, and bytes that there are for them
+	Err        error
+}
+
+func (e *NoRoomError) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Figures()) }
+func (e *NoRoomError) Unwrap() error { return e.Err }
+
+// Figures says how much is missing, without the name of a file.
+func (e *NoRoomError) Figures() string {
+	return fmt.Sprintf("the segment with the least live data has %.1f MB of it, and a merge has room for %.1f MB", float64(e.Live)/1e6, float64(e.Room)/1e6)
 }
 
 // ErrFileLimit is the cause when a file would be longer than it may be.
@@ -99,8 +114,9 @@ func NameNoSpace(err error) error {
 	return fmt.Errorf("%w: %w", ErrNoSpace, err)
 }
 
-// noDescriptors also says that a directory was not even opened to be synced.
-func noDescriptors(err error) bool {
+// NoDescriptors reports whether the process or the system has no more of them. It also says that a directory was not
+// even opened to be synced.
+func NoDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 

@@ -60,7 +60,7 @@ var errDead = errors.New("nothing is live")
 // open begins with the hint if there is one that fits.
 func (in *Input) open() {
 	if !in.Env.NoHints {
-		if hs, err := segment.OpenHint(in.Env.FS, in.Env.Dir, in.Segment); err == nil {
+		if hs, err := segment.OpenHint(in.Env.FS, in.Env.Dir, in.Segment); err == nil && hs.Park() == nil { // there may be many inputs
 			in.hint = hs
 			return
 		}

@@ -42,12 +42,17 @@ type Reserve struct {
 	state     atomic.Uint32 // stateShort, stateLack
 	bytesHeld atomic.Int64  // of the file; its changes are guarded by mu
 	drawn     atomic.Uint64 // counts releases
+	free      atomic.Int64  // bytes left of the disk when that was measured last
+	low       atomic.Bool   // that was not much
 
-	mu    sync.Mutex      // guards all below, and the file; taken within all other locks
-	want  int64           // how long the file is when it is whole
-	held  bool            // a merge draws on it: not filled up until it ends
-	cause error           // of the last write that met a full disk
-	next  time.Time       // it is not tried to fill it up before
+	turn sync.Mutex // see Turn; taken before mu
+
+	mu    sync.Mutex // guards all below, and the file; taken within all other locks
+	want  int64      // how long the file is when it is whole
+	held  bool       // a merge draws on it: not filled up until it ends
+	cause error      // of the last write that met a full disk
+	next  time.Time  // it is not tried to fill it up before
+	room  roomForDeletes
 	grow  backoff.Backoff // of attempts to make it longer
 	again backoff.Backoff // of attempts to fill it up between writes; the background's own
 	lack  chan struct{}
@@ -75,24 +80,11 @@ const (
 const (
 	LeaveAll    = 1  // by what can wait
 	LeaveHalf   = 2  // by commits that delete, which free nothing before a merge has run, and the segments for them
-	LeaveFourth = 4  // by segments that are sealed for a merge
-	LeaveEighth = 8  // by outputs of merges
+	LeaveFourth = 4  // by segments that are sealed for a merge, and outputs of merges if it is as long as sizes.go says
+	LeaveEighth = 8  // by outputs of merges else, and by commits that delete beside such an output
 	LeaveOpen   = 16 // by Open, which comes before all of them in the next process
 	LeaveNone   = 0  // by the edits of the manifest that let segments go
 )
-
-// length is how long the reserve of a log should be: a quarter of it up to 1 MiB, a 64th of it beyond 64 MiB, and no
-// more than a segment, which is what a merge can need.
-func length(segmentSize, want, log int64) int64 {
-	switch {
-	case want < 0:
-		return 0
-	case want > 0:
-		return max(want, headerSize)
-	}
-	n := max(log/64, min(log/4, 1<<20))
-	return min(n, max(segmentSize, unit)) / unit * unit
-}
 
 // Environment is what a reserve knows of its store.
 type Environment struct {
@@ -100,15 +92,17 @@ type Environment struct {
 	Dir         string
 	Logger      *slog.Logger
 	Store       func() [16]byte // its id
-	SegmentSize int64
-	Want        int64        // how long the reserve is to be: Options.Reserve
-	LogSize     func() int64 // bytes of all segments
-	SpaceAgain  func()       // is called when writes are possible again, with a lock held
+	SegmentSize func() int64    // from which length segments are sealed
+	Longest     func() int64    // length of the longest segment that a merge may have to copy
+	Want        int64           // how long the reserve is to be: Options.Reserve
+	LogSize     func() int64    // bytes of all segments
+	SpaceAgain  func()          // is called when writes are possible again, with a lock held
 }
 
 // Start is to be called before anything else.
 func (r *Reserve) Start(env Environment) {
 	r.env, r.lack = env, make(chan struct{}, 1)
+	r.room.hopeless = -1
 }
 
 func (r *Reserve) path() string { return filepath.Join(r.env.Dir, FileName) }
@@ -137,11 +131,23 @@ func (r *Reserve) Open() {
 	r.bytesHeld.Store(size)
 	r.want = size
 	if string(head[:8]) == magic {
-		r.want = int64(min(binary.LittleEndian.Uint64(head[8:]), uint64(max(r.env.SegmentSize, r.env.Want, size))))
+		r.want = int64(min(binary.LittleEndian.Uint64(head[8:]), uint64(max(segments*r.env.SegmentSize(), r.env.Want, size))))
 	}
 	if size < r.want {
 		r.setLocked(stateShort, failure.ErrNoSpace)
 	}
+}
+
+// Length is how long the reserve in a directory is, for a store that is open for reading; 0 if that cannot be read.
+func Length(fs vfs.FS, dir string) (size int64) {
+	f, err := fs.Open(filepath.Join(dir, FileName), vfs.ReadOnly)
+	if err != nil {
+		return 0
+	}
+	if size, err = f.Size(); errors.Join(err, f.Close()) != nil {
+		return 0
+	}
+	return size
 }
 
 // Begin makes the reserve of a store that has none, or tries to make one whole, before the first write. A long one
@@ -293,7 +299,21 @@ func (r *Reserve) Spend(seen uint64, cause error) bool {
 	r.mu.Lock()
 	r.held = true
 	r.mu.Unlock()
-	return r.Release(seen, LeaveEighth, cause)
+	return r.Release(seen, r.leaveByOutputs(), cause)
+}
+
+func (r *Reserve) leaveByOutputs() int64 {
+	if r.env.Want == 0 && r.low.Load() {
+		return LeaveFourth
+	}
+	return LeaveEighth
+}
+
+// ForOutputs is how many bytes outputs can draw.
+func (r *Reserve) ForOutputs() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.bytesHeld.Load()-r.want/r.leaveByOutputs(), 0)
 }
 
 // Refill makes the reserve whole again, so that writes can resume, and reports whether it is. Attempts take only a
@@ -340,11 +360,19 @@ func (r *Reserve) Freed(removed bool) {
 	if short {
 		r.Refill()
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.room.wakeLocked()
 }
 
 // due is how long the reserve should be now.
 func (r *Reserve) due() int64 {
-	return length(r.env.SegmentSize, r.env.Want, r.env.LogSize())
+	log := r.env.LogSize()
+	n := length(r.env.SegmentSize(), r.env.Want, log)
+	if r.env.Want == 0 && r.low.Load() {
+		n = max(n, lengthWhenLow(max(r.env.SegmentSize(), r.env.Longest()), log))
+	}
+	return n
 }
 
 // extendLocked extends the file to a length. A failure keeps what has been written: there may be no more space

@@ -21,7 +21,7 @@ func TestParts(t *testing.T) {
 	var r Reserve
 	r.Start(Environment{
 		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
-		SegmentSize: size, Want: size, LogSize: func() int64 { return 100 * size }, SpaceAgain: func() {},
+		SegmentSize: func() int64 { return size }, Want: size, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 * size }, SpaceAgain: func() {},
 	})
 	r.Begin()
 	if r.Bytes() != size || r.Full() {
@@ -36,7 +36,8 @@ func TestParts(t *testing.T) {
 		{"what can wait", LeaveAll, size},
 		{"deletes", LeaveHalf, size / 2},
 		{"segments for a merge", LeaveFourth, size / 4},
-		{"outputs", LeaveEighth, size / 8},
+		{"outputs", LeaveFourth, size / 4},
+		{"deletes beside an output", LeaveEighth, size / 8},
 		{"deletes again", LeaveHalf, size / 8},
 		{"Open", LeaveOpen, size / 16},
 		{"outputs again", LeaveEighth, size / 16},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"math"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -23,7 +24,11 @@ func (rw *rewriter) startOutput(seq uint64) error {
 	if err := rw.takeID(); err != nil {
 		return err
 	}
-	w := segment.WriterOptions{FS: rw.FS, Limit: rw.SegmentSize, Hint: !rw.NoHints, Room: rw.removed, Spare: rw.Reserve}
+	limit := rw.SegmentSize()
+	if rw.o.OneOutput && len(rw.sel.In.All) == 1 {
+		limit = math.MaxUint32 - format.MaxCommit // no segment is that long
+	}
+	w := segment.WriterOptions{FS: rw.FS, Limit: limit, Hint: !rw.NoHints, Room: rw.removed, Spare: rw.Reserve}
 	for {
 		var err error
 		seen := rw.Reserve.Seen()

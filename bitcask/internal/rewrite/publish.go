@@ -32,8 +32,12 @@ func (rw *rewriter) publish(seq uint64) error {
 		}
 		outs = []*segment.Segment{rw.out.Segment}
 		infos = []format.SealedInfo{rw.out.Segment.Info()}
-		if !rw.NoMapping {
+		others := rw.Segments.Load().Len()
+		if !rw.NoMapping && others < segment.MostMappings {
 			rw.out.Segment.MapTo(int(rw.out.Segment.Size.Load()))
+		}
+		if err := rw.out.Segment.Park(others); err != nil {
+			return err
 		}
 	}
 	var gone []*segment.Segment

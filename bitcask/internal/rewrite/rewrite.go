@@ -43,7 +43,7 @@ type Environment struct {
 	Dir         string
 	NoHints     bool
 	NoMapping   bool
-	SegmentSize int64
+	SegmentSize func() int64 // from which length an output is sealed
 	Log         *commitlog.Log
 	ManifestMu  *sync.Mutex // guards Manifest, and changes of Segments
 	Manifest    *manifest.Manifest
@@ -64,6 +64,8 @@ type Options struct {
 	Throttle func(bytes int) error
 	Progress func(bytes int64)
 	LiveScan mergeselect.Bounds
+
+	OneOutput bool // see RewriteOptions
 }
 
 // Result is what a rewrite did.

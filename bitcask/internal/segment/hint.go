@@ -341,3 +341,6 @@ func (hs *HintReader) Check() error {
 }
 
 func (hs *HintReader) Close() error { return hs.file.Close() }
+
+// Park releases the descriptor, for a hint that is read alongside those of all other segments.
+func (hs *HintReader) Park() error { return vfs.Park(hs.file) }

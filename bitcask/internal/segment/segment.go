@@ -152,6 +152,23 @@ func (sg *Segment) MapTo(length int) {
 	}
 }
 
+// Park releases the descriptor of a sealed segment that is mapped, which needs none: the few reads of the file open it.
+// others is how many segments there are besides: where they are many one that is not mapped is parked, too.
+func (sg *Segment) Park(others int) error {
+	if sg.Data == nil && others < mostDescriptors {
+		return nil
+	}
+	return vfs.Park(sg.File)
+}
+
+const (
+	// mostDescriptors is how many segments that are not mapped keep a descriptor: fewer than a process has anywhere.
+	mostDescriptors = 64
+	// MostMappings is how many segments are mapped. Linux has 65,530 mappings for a process by default, and Go's heap
+	// needs some.
+	MostMappings = 30_000
+)
+
 func (sg *Segment) Close() error {
 	var err error
 	if sg.Data != nil {

@@ -13,6 +13,9 @@ func (ss *Set) Find(id uint32) *Segment {
 	return nil
 }
 
+// Len is how many there are.
+func (ss *Set) Len() int { return len(ss.All()) }
+
 // All lists the segments in order of id.
 func (ss *Set) All() []*Segment {
 	list := make([]*Segment, 0, len(ss.ByID))

@@ -171,6 +171,7 @@ func (w *Writer) write(b []byte) error {
 	if err := w.room(w.pos + int64(len(b))); err != nil {
 		return err
 	}
+	defer w.spare.Turn()()
 	for {
 		seen := w.spare.Seen()
 		_, err := w.Segment.File.WriteAt(b, w.pos)

@@ -265,6 +265,9 @@ func (l *wrappedLock) HasAnyName() bool { return vfs.HasAnyName(l.inner) }
 // BootID implements [vfs.Booter].
 func (v faultFS) BootID(dir string) vfs.BootID { return vfs.BootOf(v.inner, dir) }
 
+// Space implements [vfs.Spacer].
+func (v faultFS) Space(dir string) (free int64, ok bool) { return vfs.SpaceOf(v.inner, dir) }
+
 // faultHeld is a Fault's view of a directory that the file system below holds.
 type faultHeld struct {
 	faultFS

@@ -243,6 +243,9 @@ func (v recordedFS) Lock(name string) (io.Closer, error) {
 // BootID implements [vfs.Booter].
 func (v recordedFS) BootID(dir string) vfs.BootID { return vfs.BootOf(v.inner, dir) }
 
+// Space implements [vfs.Spacer].
+func (v recordedFS) Space(dir string) (free int64, ok bool) { return vfs.SpaceOf(v.inner, dir) }
+
 // recordedHeld is a Recorder's view of a directory that the file system below holds. Names are recorded as they are
 // given.
 type recordedHeld struct {
