@@ -106,6 +106,8 @@ func (r *restore) extract(ctx context.Context, in io.Reader, dir string) error {
 		switch {
 		case err == io.EOF && files > 0:
 			return nil
+		case err != nil && ctx.Err() != nil: // what has come by then says nothing of the rest
+			return r.failed(exitCommand, err)
 		case files == 0 && (errors.Is(err, tar.ErrHeader) || !isArchive) || err == io.EOF:
 			return r.failed(exitOpen, errors.New("it is neither the directory of a backup nor an archive that stave backup has written"))
 		case errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF):
