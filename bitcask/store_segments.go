@@ -51,6 +51,9 @@ func (s *opener) openSegments() error {
 		if len(list) <= segment.MostMappings {
 			sg.MapTo(s.opts.mapFor(sg))
 		}
+		if s.opts.ReadOnly && len(s.man.Sealed) <= segment.MostHeld {
+			continue // a merge by the writer may remove it while it is read
+		}
 		if err := sg.Park(len(list)); err != nil {
 			return err
 		}

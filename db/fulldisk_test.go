@@ -28,7 +28,8 @@ func fillStore(t *testing.T, s *db.Store) {
 	for i := 0; err == nil; i++ {
 		err = s.String(fmt.Sprint("filler", i)).Put([]byte(strings.Repeat("v", 400)))
 	}
-	for i := 0; i < 10; i++ { // and shorter ones
+	err = nil
+	for i := 0; err == nil; i++ { // and shorter ones
 		err = s.String(fmt.Sprint("short", i)).Put(nil)
 	}
 	if !errors.Is(err, db.ErrNoSpace) || errors.Is(err, db.ErrFailed) {

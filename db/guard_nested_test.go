@@ -110,6 +110,8 @@ var storeUses = map[string]struct {
 	"Log":            {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
 	"Merger":         {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
 	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { serverside.DB.SetExpiryCycle(s, true); return nil }, false},
+	"MergeRoom":      {func(_ *testing.T, s *db.Store) error { s.MergeRoom(); return nil }, false},
+	"WaitedKeys":     {func(_ *testing.T, s *db.Store) error { serverside.DB.WaitedKeys(s); return nil }, false},
 	"MergeSoon":      {func(_ *testing.T, s *db.Store) error { s.MergeSoon(); return nil }, false},
 	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.Libraries(s); return err }, false},
 	"LibraryChanges": {func(_ *testing.T, s *db.Store) error { serverside.DB.LibraryChanges(s); return nil }, false},

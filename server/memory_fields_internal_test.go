@@ -42,8 +42,10 @@ server.identity        operator user server
 server.identity        shared   parser
 server.login           ours     err user
 server.presence        ours     probe giveUp abandoned
-server.blocked         held     waiter reply
+server.blocked         held     waiter reply args
 server.blocked         ours     command late ended
+server.TLS             ours     current
+server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
 server.batch           brief    requests args keys
 server.batch           ours     transactFunc
 server.queue           held     keys
@@ -55,6 +57,7 @@ server.notifier        ours     stop
 server.replyBudget     shared   waiting
 arena.Args             held     heads bytes
 arena.Blocks           held     blocks
+resp.Limits            ours     Inlines
 resp.Parser            held     buf spans
 resp.Parser            shared   args
 resp.Parser            ours     err

@@ -164,6 +164,9 @@ func (sg *Segment) Park(others int) error {
 const (
 	// mostDescriptors is how many segments that are not mapped keep a descriptor: fewer than a process has anywhere.
 	mostDescriptors = 64
+	// MostHeld is how many segments keep a descriptor in a store that is open for reading, where a live writer may remove
+	// them: fewer than processes have by default. With more of them a file that has gone is an error for who reads it.
+	MostHeld = 512
 	// MostMappings is how many segments are mapped. Linux has 65,530 mappings for a process by default, and Go's heap
 	// needs some.
 	MostMappings = 30_000
