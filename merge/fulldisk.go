@@ -117,12 +117,12 @@ func (r *activeMerge) mergeFullDisk(failed error) error {
 		switch {
 		case failed == nil:
 			room, tooBig = r.store.ReservedForMerges(), nil
-		case bitcask.NoSpace(failed) && len(ids) > 1:
-			room = 0 // less at a time
-		case bitcask.NoSpace(failed):
+		case bitcask.NoSpace(failed) && len(ids) > 1 && room > 0:
+			room = 0 // less at a time: one, or those that need nothing but an edit of the manifest
+		case bitcask.NoSpace(failed) && len(tooBig) < mostTooBig:
 			tooBig = append(tooBig, ids...)
 		default:
-			return failed
+			return r.store.NoRoom(failed)
 		}
 	}
 	return r.store.NoRoom(failed)
@@ -146,6 +146,10 @@ func (r *activeMerge) isCompact(sg bitcask.SegmentInfo) bool {
 	live, known := r.compact[sg.ID]
 	return known && sg.LiveBytes >= live
 }
+
+// mostTooBig is how many segments find no space before a merge gives up: they come in the order of what they need, by
+// counts that are about right.
+const mostTooBig = 3
 
 // stepsPerSegment bounds a merge on a full disk: each step removes a segment, and adds one that has nothing to release.
 const stepsPerSegment = 4
