@@ -562,6 +562,23 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
+// TestLongWaiterLeaves: a client that waits in a command longer than what is read ahead, and leaves, is noticed.
+func TestLongWaiterLeaves(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		v, address := serve(t, &server.Options{Transport: transport})
+		c := dial(t, address)
+		c.send("*52\r\n$5\r\nBLPOP\r\n" + strings.Repeat("$50000\r\n"+strings.Repeat("k", 50_000)+"\r\n", 50) + "$1\r\n0\r\n")
+		for _, waiting := range []int{1, 0} {
+			for began := time.Now(); fieldOf(t, v.Info("clients"), "blocked_clients") != waiting; time.Sleep(time.Millisecond) {
+				if time.Since(began) > 10*time.Second {
+					t.Fatalf("not %d clients wait", waiting)
+				}
+			}
+			_ = c.Close()
+		}
+	})
+}
+
 // numbered are the numbers below n, each after a space.
 func numbered(n int) string {
 	var text strings.Builder

@@ -162,7 +162,7 @@ func (c *loopConn) read() bool {
 // client that does not take its replies, or waits in a command and has sent much meanwhile.
 func (c *loopConn) mayRead() bool {
 	s := c.session
-	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Buffered() < s.server.pauseAt)
+	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.pauseAt)
 }
 
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:

@@ -257,14 +257,6 @@ func (r *scriptRun) taken() (others, most int64) {
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
 
-// wrote is for the memory limit of the run, to which what it writes does not count.
-func (r *scriptRun) wrote() int {
-	if r.tx == nil {
-		return 0
-	}
-	return serverside.DB.Held(r.tx)
-}
-
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
 // wait for its locks may reply BUSY. The engine calls it, by the goroutine that runs the script.
 func (r *scriptRun) beLong(*script.Run) {
@@ -344,6 +336,9 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	r.keys = r.keys[:0]
 	if err := r.lock(cmd, args); err != nil {
 		return err
+	}
+	if cmd.IsWrite() && r.tooMuchWritten() {
+		return script.ErrMemory
 	}
 	r.inner = command.Call{Host: &s.host, Command: cmd, Args: args, Out: out, Queued: true, Tx: r.tx}
 	if len(r.keys) > 0 && cmd.StartsWithKey() {

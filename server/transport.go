@@ -350,7 +350,7 @@ var past = time.Unix(1, 0)
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
 // sends is kept. The read ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
-	if c.session.parser.Buffered() >= c.transport.server.pauseAt || c.session.room != nil {
+	if c.session.parser.Ahead() >= c.transport.server.pauseAt || c.session.room != nil {
 		c.session.waitOnce(c.transport.context)
 		return 0, nil
 	}

@@ -111,6 +111,9 @@ func (p *Parser) reserve(n int) {
 // Buffered returns how many bytes have been fed and not been returned as commands.
 func (p *Parser) Buffered() int { return len(p.buf) - p.start }
 
+// Ahead returns how many bytes have been fed behind the command that Next returned last.
+func (p *Parser) Ahead() int { return len(p.buf) - p.pos }
+
 // Free returns how many more bytes the buffer has room for.
 func (p *Parser) Free() int { return cap(p.buf) - p.Buffered() }
 
