@@ -178,10 +178,13 @@ func (m *Mode) Follow(before *Mode) error {
 	slices.Sort(m.Prefixes)
 	m.Prefixes = slices.Compact(m.Prefixes) // "" may come again
 	for _, prefix := range m.Prefixes {
-		m.size += len(prefix) + keyOverhead
+		m.size += len(prefix) + prefixOverhead
 	}
 	return nil
 }
+
+// prefixOverhead is what a prefix takes besides its bytes: here, and in the table that finds who follows it.
+const prefixOverhead = 280
 
 // firstOverlapping returns which of the prefixes is the first that overlaps with another one, or with one of before; -1
 // if none does. Clients may send hundreds of thousands: they are sorted instead of compared with each other. Then what
