@@ -117,6 +117,20 @@ func (s *Store) Begin(write bool, keys ...string) (*Tx, error) {
 	return t, t.lock()
 }
 
+// BeginNow is Begin, for writing, that does not wait for room on a full disk: for what a reader writes, or what is written
+// with locks held that readers take. Without keys it is BeginAll.
+func (s *Store) BeginNow(keys ...string) (*Tx, error) {
+	t := s.newTx(true)
+	if len(keys) == 0 {
+		t.locks.holdAll()
+	}
+	t.locks.holdKeys(s.man.Seed, keys)
+	if err := s.writing.prepare(); err != nil {
+		return t, err
+	}
+	return t, t.loadAndLock()
+}
+
 // TryBegin is Begin that does not wait, for other transactions or for what Open has left to be done: ok is false if one
 // of them holds a lock that it needs, or if a stripe that it needs is not loaded yet, or the store not ready for
 // writes, and nothing has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing
@@ -182,6 +196,10 @@ func (t *Tx) lock() error {
 		}
 		t.s.reserve.AwaitRoom(t.s.work.stop)
 	}
+	return t.loadAndLock()
+}
+
+func (t *Tx) loadAndLock() error {
 	if err := t.load(); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (c *core) persistShown(moment int64) {
 
 // putClock writes the system record. The lock of some key keeps Close waiting.
 func (c *core) putClock(moment int64) (uint64, error) {
-	t, err := c.base.Begin(true, clockName)
+	t, err := c.base.BeginNow(clockName) // an event loop may read
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ func (s *Store) deleteShown() error {
 func (s *Store) forgetShown(moment int64) (done bool, err error) {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
-	t, err := s.base.BeginAll(true)
+	t, err := s.base.BeginNow() // readers wait for clock.mu
 	if err != nil {
 		return false, err
 	}

@@ -32,12 +32,8 @@ func (rw *rewriter) publish(seq uint64) error {
 		}
 		outs = []*segment.Segment{rw.out.Segment}
 		infos = []format.SealedInfo{rw.out.Segment.Info()}
-		others := rw.Segments.Load().Len()
-		if !rw.NoMapping && others < segment.MostMappings {
+		if !rw.NoMapping && rw.Segments.Load().Len() < segment.MostMappings {
 			rw.out.Segment.MapTo(int(rw.out.Segment.Size.Load()))
-		}
-		if err := rw.out.Segment.Park(others); err != nil {
-			return err
 		}
 	}
 	var gone []*segment.Segment
@@ -87,6 +83,9 @@ func (rw *rewriter) publish(seq uint64) error {
 		rw.result.BytesOut += sg.Size.Load()
 		if err := rw.move(sg); err != nil {
 			return rw.Log.Fail(err)
+		}
+		if err := sg.Park(rw.Segments.Load().Len() - 1); err != nil { // not before: there may be no other descriptor to read it back
+			return err
 		}
 	}
 	return rw.remove(gone)
