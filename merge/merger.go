@@ -156,7 +156,7 @@ func (r *activeMerge) rewrite(ids []uint32, oneOutput bool) error {
 	done, err := r.store.Rewrite(r.ctx, ids, bitcask.RewriteOptions{
 		OneOutput: oneOutput,
 		Throttle: func(n int) error {
-			if r.o.Unlimited {
+			if r.o.Unlimited || r.store.DeletesLackRoom() { // deletes wait for it
 				return nil
 			}
 			return r.throttle.take(r.ctx, n)
