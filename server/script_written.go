@@ -1,16 +1,20 @@
 package server
 
-import "github.com/stavedb/stave/internal/serverside"
+import (
+	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/script"
+)
 
 // mostWritten is how much memory a transaction may take for what a script writes, by estimate: a set of four million new
 // members takes that. It is no memory of the script, and a script may write one key for ever.
 const mostWritten = 2 << 30
 
-// tooMuchWritten reports whether the transaction takes more memory than mostWritten, or than maxmemory.
+// tooMuchWritten reports whether the transaction takes more memory than mostWritten, or than maxmemory if that is less;
+// but what a script may take for itself it may write in any case.
 func (r *scriptRun) tooMuchWritten() bool {
 	most := int64(mostWritten)
 	if limit := r.session.server.tunables.maxMemory.Load(); limit > 0 {
-		most = min(most, limit)
+		most = min(most, max(limit, script.DefaultMemory))
 	}
 	return int64(r.wrote()) > most
 }

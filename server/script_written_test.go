@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhatAScriptWritesHasALimit: what the store keeps for a transaction until its end has the limit of maxmemory, also where a
+// TestWhatAScriptWritesHasALimit: what the store keeps for a transaction until its end has a limit, maxmemory or what a script may take for itself, also where a
 // script writes one key for ever, or many of a transaction write a little.
 func TestWhatAScriptWritesHasALimit(t *testing.T) {
 	const loop = "for i = 1, tonumber(ARGV[1]) do redis.call('INCR', KEYS[1]) end return 1"
@@ -26,7 +26,7 @@ func TestWhatAScriptWritesHasALimit(t *testing.T) {
 	}
 	ask(s, "MULTI\r\n")
 	for range 10 {
-		eval(s, loop, "1", "k", "20000")
+		eval(s, loop, "1", "k", "150000")
 	}
 	if got := ask(s, "EXEC\r\n"); !strings.HasPrefix(got, "*10\r\n:1\r\n") || !tooMuch(got) {
 		t.Errorf("ten of a transaction: %q", got)
