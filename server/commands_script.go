@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -168,7 +169,11 @@ func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
 	}
 	switch cmd.Name {
 	case "eval":
-		flags, err := scripts.FlagsOf(string(args[1]))
+		line, _, ended := bytes.Cut(args[1], []byte("\n")) // a script may be long
+		if !ended || !bytes.HasPrefix(line, []byte("#!")) {
+			return false
+		}
+		flags, err := scripts.FlagsOf(string(line) + "\n")
 		return err == nil && flags&script.NoWrites != 0
 	case "evalsha":
 		p := s.server.scripts.Cache.OfSHA(args[1])

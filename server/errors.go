@@ -85,8 +85,8 @@ func (v *Server) logSystemError(err error) {
 }
 
 // noSpaceText says what a write lacks, in words of Redis's for a disk that cannot be written. It
-// names no file. Where deletes find no space either it has the figures of that. A quota and a limit of file sizes are told apart from a full disk, because
-// different people can help.
+// names no file. Where deletes find no space either it has the figures of that. A quota and a limit of file sizes are
+// told apart from a full disk, because different people can help.
 func noSpaceText(err error) string {
 	lack := "the disk is full"
 	switch {

@@ -36,10 +36,8 @@ func init() {
 	bound[lengthName] = &lua.LFunction{IsG: true, Env: new(lua.LTable), GFunction: lengthOperator}
 }
 
-// bindConstants replaces the names of operators by their functions. It also returns the memory that the compiler has
-// taken for instructions that have not come: some 12 kB of each function, which would stay as long as the script.
+// bindConstants replaces the names of operators by their functions.
 func bindConstants(proto *lua.FunctionProto) {
-	proto.Code, proto.DbgSourcePositions = slices.Clone(proto.Code), slices.Clone(proto.DbgSourcePositions)
 	for i, c := range proto.Constants {
 		if name, ok := c.(lua.LString); ok {
 			if fn := bound[string(name)]; fn != nil {
