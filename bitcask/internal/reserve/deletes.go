@@ -76,7 +76,7 @@ func (r *Reserve) Tried() {
 }
 
 // Turn is held by a commit that draws on the reserve and by a write of an output while the disk is full, so that neither
-// takes what was released for the other. release gives it back.
+// takes what was released for the other. release ends the turn.
 func (r *Reserve) Turn() (release func()) {
 	if !r.Full() {
 		return func() {}
@@ -137,7 +137,7 @@ func (r *Reserve) AwaitRoom(stop <-chan struct{}) {
 	defer r.mu.Unlock()
 	begun := r.room.tried
 	for r.waitsLocked() {
-		if r.room.tried > begun+1 { // one that was under way may have come too early for what is dead by now
+		if r.room.tried > begun+1 { // the first may have begun before what is dead by now
 			r.room.hopeless = r.bytesHeld.Load()
 			return
 		}

@@ -81,7 +81,7 @@ const (
 	LeaveAll    = 1  // by what can wait
 	LeaveHalf   = 2  // by commits that delete, which free nothing before a merge has run, and the segments for them
 	LeaveFourth = 4  // by segments that are sealed for a merge, and outputs of merges if it is as long as sizes.go says
-	LeaveEighth = 8  // by outputs of merges else, and by commits that delete beside such an output
+	LeaveEighth = 8  // by outputs of merges otherwise, and by commits that delete while a merge draws on it
 	LeaveOpen   = 16 // by Open, which comes before all of them in the next process
 	LeaveNone   = 0  // by the edits of the manifest that let segments go
 )
