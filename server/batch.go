@@ -101,7 +101,7 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 // canBatch says whether a request of this session may be batched. So may a script, which needs locks, and in an event
 // loop one whose reply is bounded (see maxReply).
 func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
-	if s.replies != replyOn || s.tracked.caching {
+	if s.replies != replyOn || s.tracked.IsCaching() {
 		return 0, false
 	}
 	if cmd.Flags&command.RunsScript != 0 {

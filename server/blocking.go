@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -17,7 +16,7 @@ import (
 //
 //	a writer fills a key       it does the wait's work in its own commit: Waiter.Done
 //	the time is over           poll sees it, when the driver's deadline wakes the session
-//	CLIENT UNBLOCK or KILL     another session calls endWaitOf
+//	CLIENT UNBLOCK or KILL     another session calls client.endWait
 //
 // A waiter that is given up takes nothing afterwards, and one that has been served is answered even
 // if its time was over in between: no element is lost, unless with its connection.
@@ -27,80 +26,14 @@ import (
 
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
-	command   *command.Command
-	args      [][]byte            // its own, for the slow log
-	took      time.Duration       // until it waited
-	waiter    *db.Waiter          // nil: nothing that a writer could give
-	deadline  time.Time           // zero: none
-	reply     func(*command.Call) // replies with what the waiter was given
-	late      func(*command.Call) // replies when the time is over; nil: with a null array
-	postponed bool                // by CLIENT PAUSE or a Cooldown: the command is executed when the wait is over
-	forRoom   bool                // postponed until there is memory for its reply: see reply_budget.go
-	held      int                 // memory of its arguments and of its places in the queues of keys
-	ended     chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
-
-	mu  sync.Mutex // guards end, and that only one gives up the waiter
-	end waitEnd
-}
-
-// waitEnd is how a wait has ended.
-type waitEnd int
-
-const (
-	notEnded waitEnd = iota
-	served
-	timedOut // or CLIENT UNBLOCK has ended it as if it were
-	unblockedError
-)
-
-// poll ends the wait if there is something, or its time is over, and says how it has ended. Cancel
-// decides a race with a writer: if it comes too late, the writer is serving this client, and Done
-// follows within the writer's transaction. So the wait for it is short, and no lock is held but mu,
-// which no writer takes.
-func (b *blocked) poll() waitEnd {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.end != notEnded {
-		return b.end
-	}
-	select {
-	case <-b.done():
-		b.end = served
-	default:
-		if b.deadline.IsZero() || time.Now().Before(b.deadline) {
-			break
-		}
-		if b.cancel() {
-			b.end = timedOut
-		} else {
-			<-b.done() // it is just being served
-			b.end = served
-		}
-	}
-	return b.end
-}
-
-// done is closed when the waiter has been served. Without a waiter that never happens.
-func (b *blocked) done() <-chan struct{} {
-	if b.waiter == nil {
-		return nil
-	}
-	return b.waiter.Done()
-}
-
-// cancel gives the waiter up. It reports false if that comes too late.
-func (b *blocked) cancel() bool { return b.waiter == nil || b.waiter.Cancel() }
-
-// giveUp ends the wait unless there is something, and says whether it did. Of several that try, one
-// succeeds.
-func (b *blocked) giveUp(how waitEnd) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.end != notEnded || !b.cancel() {
-		return false
-	}
-	b.end = how
-	return true
+	*Wait
+	command *command.Command
+	args    [][]byte            // its own, for the slow log
+	took    time.Duration       // until it waited
+	reply   func(*command.Call) // replies with what the waiter was given
+	late    func(*command.Call) // replies when the time is over; nil: with a null array
+	forRoom bool                // postponed until there is memory for its reply: see reply_budget.go
+	held    int                 // memory of its arguments and of its places in the queues of keys
 }
 
 // errBlocked ends a handler whose command waits. It has not replied; what it has changed is committed.
@@ -111,7 +44,7 @@ var errBlocked = errors.New("the command waits")
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{command: c.Command, args: cloneArgs(c.Args), reply: reply, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)}
+	b := &blocked{Wait: newWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
 	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
@@ -155,14 +88,14 @@ func cloneArgs(args [][]byte) [][]byte {
 // waitLong lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	s.block(&blocked{command: c.Command, args: cloneArgs(c.Args), late: late, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)})
+	s.block(&blocked{Wait: newWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
 	return errBlocked
 }
 
 // block begins a wait. A postponed command is not counted among those that wait, as in Redis.
 func (s *Session) block(b *blocked) {
 	s.blocked = b
-	s.client.blocked.Store(b)
+	s.client.wait.Store(b.Wait)
 	if !b.postponed {
 		s.server.counters.Blocked.Add(1)
 	}
@@ -207,7 +140,7 @@ func (s *Session) unblock() {
 		s.server.counters.Blocked.Add(-1)
 	}
 	s.blocked = nil
-	s.client.blocked.Store(nil)
+	s.client.wait.Store(nil)
 }
 
 // abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
@@ -293,21 +226,6 @@ func (s *Session) Close() {
 	}
 	s.unwatch()
 	s.leaveRoom()
-	s.tracked.stop()
+	s.tracked.Stop()
 	s.server.hub.UnsubscribeAll(&s.subscriber)
-}
-
-// endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited. It is
-// called from the goroutine of another session, and touches nothing of this one but what is atomic
-// or has a lock.
-func (c *client) endWaitOf(how waitEnd) bool {
-	b := c.blocked.Load()
-	if b == nil || !b.giveUp(how) {
-		return false
-	}
-	b.ended <- struct{}{} // never full: only the one that gives it up comes here
-	if c.wake != nil {
-		c.wake()
-	}
-	return true
 }

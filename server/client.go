@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,18 +29,19 @@ type client struct {
 	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
 	reply                  stats.Progress
 	figures                figures
-	kill                   func() // ends the connection from any goroutine; nil without one
-	wake                   func() // makes the driver call Resume, from any goroutine; nil without one
-	blocked                atomic.Pointer[blocked]
+	driver                 atomic.Pointer[Driver]   // what moves its bytes; nil for an embedded session
+	wait                   atomic.Pointer[Wait]     // of the command that it waits in; nil without one
 	user                   atomic.Pointer[acl.User] // whose rules hold for the connection
 	watched                atomic.Int64             // keys
 	noEvict, noTouch       atomic.Bool              // as CLIENT NO-EVICT and NO-TOUCH have set them
 	readOnly               atomic.Bool              // as READONLY has set it
 	tracking               tracking.Client
 	killed                 atomic.Bool // the server has ended the connection
-	abort                  func()      // is kill without anything that takes a lock; nil without a connection
 	unnoted                bool        // it is the dashboard's: its commands are neither in SLOWLOG and LATENCY nor counted
 }
+
+// id is what CLIENT ID shows.
+func (c *client) id() int64 { return c.tracking.ID }
 
 // noText is the name, library and version of a client that has given none.
 var noText = ""
@@ -54,7 +54,7 @@ func (c *client) texts() int {
 // killOnce ends the connection, and reports whether it is this call that does: without a connection, or if the server
 // ends it already, nothing happens. It is counted, where there is a counter, before anybody can see the end.
 func (c *client) killOnce(counter *atomic.Int64) bool {
-	if c.kill == nil || !c.killed.CompareAndSwap(false, true) {
+	if c.driver.Load() == nil || !c.killed.CompareAndSwap(false, true) {
 		return false
 	}
 	if counter != nil {
@@ -74,18 +74,14 @@ func (c *client) init() {
 	c.queued.Store(-1)
 }
 
-// noteCommand notes what the session is about to do. It is called once for a run of equal commands,
-// with the counts.
-func (c *client) noteCommand(s *Session, cmd *command.Command) {
+// noteCommand notes what the session is about to do. It is called once for a run of equal commands, with the counts.
+// queued is the number of commands since MULTI, -1 outside.
+func (c *client) noteCommand(cmd *command.Command, at time.Time, namespace, version, queued int) {
 	c.lastCommand.Store(cmd)
-	c.lastSeen.Store(s.statsSince.UnixNano())
-	c.namespace.Store(int64(s.namespace))
-	c.version3.Store(s.out.Version() == 3)
-	queued := int64(-1)
-	if s.queue != nil {
-		queued = int64(s.queue.requests.Len())
-	}
-	c.queued.Store(queued)
+	c.lastSeen.Store(at.UnixNano())
+	c.namespace.Store(int64(namespace))
+	c.version3.Store(version == 3)
+	c.queued.Store(int64(queued))
 }
 
 // listLine is the session's line of CLIENT LIST. The fields and their order are Redis's; what has no counterpart here
@@ -105,7 +101,7 @@ func (c *client) listLine(now time.Time) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d watch=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
-		c.tracking.ID, c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
+		c.id(), c.remote, c.local, c.fd, *c.name.Load(), int(now.Sub(c.born).Seconds()),
 		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
 		c.tracking.Mail.Count(pubsub.Channel), c.tracking.Mail.Count(pubsub.Pattern), c.tracking.Mail.Count(pubsub.Shard), c.queued.Load(), c.watched.Load(),
 		f.Query.Load(), f.QueryFree.Load(), f.Arguments.Load(), f.Queued.Load(), f.Reply.Load(), recent,
@@ -126,7 +122,7 @@ func (c *client) flags() string {
 	if c.queued.Load() >= 0 {
 		flags += "x"
 	}
-	if c.blocked.Load() != nil {
+	if c.wait.Load() != nil {
 		flags += "b"
 	}
 	if mode := c.tracking.Mode(); mode != nil {
@@ -163,20 +159,4 @@ func (c *client) kind() string {
 		return "pubsub"
 	}
 	return "normal"
-}
-
-// sortSessions sorts by age, which is what ascending ids are.
-func sortSessions(list []*Session) {
-	slices.SortFunc(list, func(a, b *Session) int { return int(a.id - b.id) })
-}
-
-// printable reports whether text can stand in CLIENT LIST, where spaces separate fields and line
-// ends clients.
-func printable(text []byte) bool {
-	for _, b := range text {
-		if b < '!' || b > '~' {
-			return false
-		}
-	}
-	return true
 }

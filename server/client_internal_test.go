@@ -29,30 +29,29 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 		counter *atomic.Int64
 		end     func(s *Session)
 	}{
-		{"the largest", &v.counters.Evicted, func(s *Session) {
-			v.tunables.clientMemory.Store(1000)
-			if v.accountMemory(s, 2000) {
-				v.evictLargestClients()
+		{"the largest", &v.state.counters.Evicted, func(s *Session) {
+			v.state.tunables.clientMemory.Store(1000)
+			if s.accountMemory(2000) {
+				v.state.evictLargestClients()
 			}
 		}},
-		{"stalled", &v.counters.Evicted, func(s *Session) {
-			s.out.SetBudget(&v.replies.Budget)
+		{"stalled", &v.state.counters.Evicted, func(s *Session) {
+			s.out.SetBudget(&v.state.replies.Budget)
 			s.out.Bulk(make([]byte, 4<<20))
 			s.client.reply.Note(s.out.Taken(), 0)
-			v.replies.stalledAfter = -time.Second
-			v.evictStalled(nil, 1<<50)
+			v.state.replies.stalledAfter = -time.Second
+			v.state.evictStalled(nil, 1<<50)
 		}},
-		{"for its output", &v.counters.Flooded, func(s *Session) { v.endForOutput(&s.client) }},
-		{"a subscriber, for its messages", &v.counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},
+		{"for its output", &v.state.counters.Flooded, func(s *Session) { v.state.endForOutput(&s.client) }},
+		{"a subscriber, for its messages", &v.state.counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := v.NewSession()
 			defer s.Close()
-			v.register(s)
-			defer v.unregister(s)
+			v.state.clients.add(&s.client)
+			defer v.state.clients.remove(&s.client)
 			before, seen := c.counter.Load(), int64(-1)
-			s.client.kill = func() { seen = c.counter.Load() }
-			s.client.abort = s.client.kill
+			s.client.attach(&Driver{Wake: func() {}, Kill: func() { seen = c.counter.Load() }})
 			c.end(s)
 			if seen != before+1 {
 				t.Errorf("counted %d before, %d when the connection ends", before, seen)

@@ -1,9 +1,6 @@
 package server
 
 import (
-	"net"
-	"strconv"
-
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 )
@@ -40,42 +37,9 @@ func sameSlotQueued(q *queue) bool {
 	return true
 }
 
-// clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found
-// it. So a client that came through a forwarded port and one on this machine are each told an address that works for
-// them; a client of a Unix socket is told the port of the TCP listener and no host, which clients take for the one that
-// they know.
-func clusterNode(c *command.Call) cluster.Node {
-	s := sessionOf(c)
-	v := s.server
-	setting := v.config.Get
-	number := func(name string) int {
-		n, _ := strconv.Atoi(setting(name)) // checked
-		return n
-	}
-	n := cluster.Node{
-		Enabled: v.options.Cluster, Store: v.store, IP: setting("cluster-announce-ip"), Hostname: setting("cluster-announce-hostname"),
-		Preferred: setting("cluster-preferred-endpoint-type"), IsTLS: s.isTLS, ReadOnly: &s.client.readOnly, MaxReply: v.options.MaxReply,
-	}
-	host, port, err := net.SplitHostPort(s.client.local)
-	if err != nil { // a Unix socket
-		_, port = v.listenAddress()
-		host = ""
-	}
-	if n.IP == "" {
-		n.IP = host
-	}
-	if n.Port = number("cluster-announce-port"); n.Port == 0 {
-		n.Port, _ = strconv.Atoi(port)
-	}
-	if n.BusPort = number("cluster-announce-bus-port"); n.BusPort == 0 {
-		n.BusPort = n.Port + 10000 // nothing listens there
-	}
-	return n
-}
-
 // refusesCall is refusesInCluster for a call of a script. A command with keys of several slots gets the text for a key on
 // another node, as in Redis.
-func (v *Server) refusesCall(cmd *command.Command, args [][]byte) string {
+func (v *State) refusesCall(cmd *command.Command, args [][]byte) string {
 	if !v.options.Cluster {
 		return ""
 	}
@@ -100,12 +64,4 @@ func (r *scriptRun) leavesSlot(cmd *command.Command, args [][]byte) (refusal str
 		r.slot = slot
 	}
 	return ""
-}
-
-// modeName is the mode as INFO and HELLO name it.
-func (v *Server) modeName() string {
-	if v.options.Cluster {
-		return "cluster"
-	}
-	return "standalone"
 }

@@ -138,3 +138,12 @@ func watchCommand(s *Session, c *command.Call) error {
 	s.client.watched.Store(int64(s.watch.Len()))
 	return c.OK()
 }
+
+// saveIfDue does what a BGSAVE within EXEC has asked for, after the commit and with no key locked. EXEC has its reply
+// by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
+func (s *Session) saveIfDue() {
+	if s.saveDue {
+		s.saveDue = false
+		_ = s.server.save()
+	}
+}

@@ -32,24 +32,7 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 		Run: onSession(publish(pubsub.Channel))},
 	{Name: "spublish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel,
 		Channels: command.OneKey("not_key"), Run: onSession(publish(pubsub.Shard))},
-	{Name: "pubsub", Arity: -2, Subcommands: pubSubSubcommands},
 })
-
-var pubSubSubcommands = []*command.Command{
-	{Name: "pubsub|channels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(channels(pubsub.Channel))},
-	{Name: "pubsub|numsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(countListeners(pubsub.Channel))},
-	{Name: "pubsub|numpat", Arity: 2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
-		})},
-	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(channels(pubsub.Shard))},
-	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(countListeners(pubsub.Shard))},
-	command.HelpRow("pubsub"),
-}
 
 // subscribeVerbs name the replies of subscribing and leaving.
 var subscribeVerbs = map[pubsub.Kind][2]string{
@@ -183,57 +166,13 @@ func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
 	u.list = nil
 }
 
-// channels is PUBSUB CHANNELS and SHARDCHANNELS. Names are copied under the hub's lock and matched without it, because a
-// pattern of a client may take long.
-func channels(to pubsub.Kind) func(*Session, *command.Call) error {
-	return func(s *Session, c *command.Call) error {
-		if len(c.Args) > 3 {
-			return command.ErrUnknownOrArity(c)
-		}
-		names := s.server.hub.Names(to)
-		if len(c.Args) == 3 {
-			pattern := c.Key(2)
-			matching := names[:0]
-			for i, name := range names {
-				if err := c.GoesOn(i); err != nil {
-					return err
-				}
-				if c.Matches(pattern, []byte(name)) {
-					matching = append(matching, name)
-				}
-			}
-			names = matching
-		}
-		return c.Names(names)
-	}
-}
-
-// countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
-func countListeners(to pubsub.Kind) func(*Session, *command.Call) error {
-	return func(s *Session, c *command.Call) error {
-		names := c.Args.Strings(2)
-		c.Out.Array(2 * len(names))
-		for i, n := range s.server.hub.Counts(to, names) {
-			c.Out.BulkString(names[i])
-			c.Out.Int(int64(n))
-		}
-		return nil
-	}
-}
-
 // initMail lets the session have messages. What they call may be called with keys locked.
 func (s *Session) initMail() {
-	s.subscriber.Wake = func() {
-		if s.client.wake != nil {
-			s.client.wake()
-		}
-	}
+	s.subscriber.Wake = s.client.wake
 	s.subscriber.Flooded = func() {
 		s.server.counters.Flooded.Add(1)
 		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
-		if s.client.abort != nil {
-			s.client.abort()
-		}
+		s.client.abort()
 	}
 	s.client.tracking.ID, s.client.tracking.Mail = s.id, &s.subscriber
 }

@@ -44,7 +44,7 @@ var scriptCommands = command.InGroup(command.GroupScripting, []*command.Command{
 // scriptSession is what SCRIPT and FUNCTION work with.
 func scriptSession(c *command.Call) scripts.Session {
 	s := sessionOf(c)
-	return scripts.Session{Shared: &s.server.scripts, Set: s.libraries, Load: s.loadLibrary, Change: s.changeLibraries}
+	return scripts.Session{Shared: s.scripts, Set: s.libraries, Load: s.loadLibrary, Change: s.changeLibraries}
 }
 
 // countedKeys splits the arguments from the number of keys on. noNumber is the refusal of what is none.
@@ -67,13 +67,13 @@ func evalCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.server.scripts.Cache.OfSource(c.Arg(1))
+	p := s.scripts.Cache.OfSource(c.Arg(1))
 	if p == nil && s.inLoop {
 		return errLong
 	}
 	if p == nil {
 		var err error
-		if p, err = s.server.scripts.Cache.Load(string(c.Arg(1)), false); err != nil {
+		if p, err = s.scripts.Cache.Load(string(c.Arg(1)), false); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func evalshaCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.server.scripts.Cache.OfSHA(c.Arg(1))
+	p := s.scripts.Cache.OfSHA(c.Arg(1))
 	if p == nil {
 		return errNoScript
 	}
@@ -176,7 +176,7 @@ func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
 		flags, err := scripts.FlagsOf(string(line) + "\n")
 		return err == nil && flags&script.NoWrites != 0
 	case "evalsha":
-		p := s.server.scripts.Cache.OfSHA(args[1])
+		p := s.scripts.Cache.OfSHA(args[1])
 		return p != nil && p.Flags&script.NoWrites != 0
 	}
 	f := s.libraries().Functions[strings.ToLower(string(args[1]))]
@@ -222,7 +222,7 @@ func (s *Session) libraries() *scripts.Set {
 	if s.pendingLibraries != nil {
 		return s.pendingLibraries
 	}
-	return s.server.scripts.Libraries.Current()
+	return s.scripts.Libraries.Current()
 }
 
 // loadLibrary compiles and loads the source of a library that a client has sent. Its code runs here, with a bound of time
@@ -230,7 +230,7 @@ func (s *Session) libraries() *scripts.Set {
 func (s *Session) loadLibrary(source string) (*script.Library, error) {
 	r := &scriptRun{session: s}
 	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}
-	lib, err := s.server.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
+	lib, err := s.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
 	if refused, ok := script.ErrorOf(err); ok {
 		s.coolDown(&r.Script)
 		return nil, command.Error("ERR " + string(refused))

@@ -32,7 +32,7 @@ const (
 // errorText is the text of an error in a reply. Refusals carry their own text; anything else is a
 // failure of the store, which the client must see as one. What the system says of a file goes to the log, with
 // the path; the reply has neither the path nor the file.
-func (v *Server) errorText(err error) string {
+func (v *State) errorText(err error) string {
 	var reply command.Error
 	var denied *deniedError
 	switch {
@@ -54,7 +54,7 @@ func (v *Server) errorText(err error) string {
 		v.logSystemError(err)
 		return systemText(err)
 	default:
-		return "ERR " + redact.Error(err, v.options.Settings["dir"])
+		return "ERR " + redact.Error(err, v.options.Dir)
 	}
 }
 
@@ -76,7 +76,7 @@ func systemText(err error) string {
 const systemErrorPause = time.Second
 
 // logSystemError logs an error of the system, unless another one was logged a moment ago.
-func (v *Server) logSystemError(err error) {
+func (v *State) logSystemError(err error) {
 	now := time.Since(v.started).Nanoseconds()
 	last := v.systemErrorAt.Load()
 	if (last == 0 || now-last >= int64(systemErrorPause)) && v.systemErrorAt.CompareAndSwap(last, max(now, 1)) {

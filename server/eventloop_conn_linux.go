@@ -328,7 +328,7 @@ func (l *eventLoop) sweepSoon() {
 // are evicted, at once and again at the end of the round, but not for each client of it.
 func (c *loopConn) account() (held int) {
 	held = c.session.Held()
-	if c.session.server.accountMemory(c.session, held) && !c.loop.evicts {
+	if c.session.accountMemory(held) && !c.loop.evicts {
 		c.loop.evicts = true
 		c.session.server.evictLargestClients()
 	}

@@ -89,18 +89,14 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
-	s.client.fd, s.client.wake = fd, func() { l.post(c, markWoken) }
-	s.presence.probe = func() socket.State { return socket.Probe(c.fd) } // a session that is aside keeps it open
-	s.client.abort = func() {
-		s.client.killed.Store(true)
-		l.post(c, markKilled)
-	}
-	s.client.kill = func() {
-		s.client.abort()
-		s.client.endWaitOf(timedOut)
-	}
+	s.client.fd = fd
+	s.client.attach(&Driver{
+		Wake:  func() { l.post(c, markWoken) },
+		Kill:  func() { l.post(c, markKilled) },
+		Probe: func() socket.State { return socket.Probe(c.fd) }, // a session that is aside keeps it open
+	})
 	s.joinLoop(l.batch)
-	l.transport.server.register(s)
+	l.transport.server.clients.add(&s.client)
 	l.post(c, markNew)
 	return true
 }

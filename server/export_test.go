@@ -45,16 +45,16 @@ func AddPanics() (remove func()) {
 
 // ListensToStore reports whether the server receives events of keys.
 func (v *Server) ListensToStore() bool {
-	v.notifier.mu.Lock()
-	defer v.notifier.mu.Unlock()
-	return v.notifier.stop != nil
+	v.state.notifier.mu.Lock()
+	defer v.state.notifier.mu.Unlock()
+	return v.state.notifier.stop != nil
 }
 
 // Asides is how often a session has left an event loop for a command.
-func (v *Server) Asides() int64 { return v.counters.Aside.Load() }
+func (v *Server) Asides() int64 { return v.state.counters.Aside.Load() }
 
 // PauseAt sets how many bytes of replies pause a session.
-func (v *Server) PauseAt(n int) { v.pauseAt = n }
+func (v *Server) PauseAt(n int) { v.state.pauseAt = n }
 
 // LastingScripts is how many scripts and functions last, and how many of these have written.
 func (v *Server) LastingScripts() (lasting, written int) {
@@ -68,28 +68,28 @@ func (v *Server) LastingScripts() (lasting, written int) {
 }
 
 // TimeToAuth sets how long a connection may take to authenticate.
-func (v *Server) TimeToAuth(d time.Duration) { v.timeToAuth = d }
+func (v *Server) TimeToAuth(d time.Duration) { v.state.timeToAuth = d }
 
 // DefaultTimeToAuth is that of servers.
 const DefaultTimeToAuth = defaultTimeToAuth
 
 // ReplyBudget sets how long replies wait for room before clients are disconnected that have not read for so long.
 func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
-	v.replies.pressEvery, v.replies.stalledAfter = pressEvery, stalledAfter
+	v.state.replies.pressEvery, v.state.replies.stalledAfter = pressEvery, stalledAfter
 }
 
 // MostRepliesTaken is how many bytes long replies have taken of their budget at once.
-func (v *Server) MostRepliesTaken() int64 { return v.replies.Most() }
+func (v *Server) MostRepliesTaken() int64 { return v.state.replies.Most() }
 
 // WaitingForRoom is how many sessions wait for room for a reply.
 func (v *Server) WaitingForRoom() int {
-	v.replies.mu.Lock()
-	defer v.replies.mu.Unlock()
-	return len(v.replies.waiting)
+	v.state.replies.mu.Lock()
+	defer v.state.replies.mu.Unlock()
+	return len(v.state.replies.waiting)
 }
 
 // RepliesTaken is how many bytes long replies have taken of their budget.
-func (v *Server) RepliesTaken() int64 { return v.replies.Taken() }
+func (v *Server) RepliesTaken() int64 { return v.state.replies.Taken() }
 
 // StartUnknown makes a session that of a client about which nothing is known, as Serve does.
 func StartUnknown(s *Session) { s.who.startUnknown(false) }
@@ -104,7 +104,7 @@ var NestedIn = redact.Nested
 const ReadSize = readSize
 
 // Store is the store that the server serves.
-func (v *Server) Store() *db.Store { return v.store }
+func (v *Server) Store() *db.Store { return v.state.store }
 
 // PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
 func (v *Server) PlacesInLine(n int) {
@@ -117,5 +117,5 @@ func (s *Session) ClientLine() string { return s.client.listLine(time.Now()) }
 // CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
 func (v *Server) CountedBesideSessions() int {
 	_, scripts := v.scripts.Cache.Usage()
-	return int(v.tracked.Held()+v.store.Log().IndexBytes()) + scripts
+	return int(v.state.tracked.Held()+v.state.store.Log().IndexBytes()) + scripts
 }

@@ -28,9 +28,8 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 	if !isLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
 	}
-	v.servesHTTP.Store(true)
-	v.limitClients()
-	e := web.Endpoint{Store: v.store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
+	v.state.settings.LimitClients()
+	e := web.Endpoint{Store: v.state.store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
 	return e.Serve(ctx, ln)
 }
 
@@ -48,7 +47,7 @@ type dashboardClient struct{ session *Session }
 func (v *Server) dashboardBackend() dashboard.Backend {
 	return dashboard.Backend{
 		BackupTo: func(ctx context.Context, w io.Writer) error {
-			_, err := v.store.BackupTo(ctx, w)
+			_, err := v.state.store.BackupTo(ctx, w)
 			return err
 		},
 		Connect: func(address string) dashboard.Client {
@@ -59,7 +58,7 @@ func (v *Server) dashboardBackend() dashboard.Backend {
 		},
 		Segments: func() []dashboard.Segment {
 			var list []dashboard.Segment
-			for _, sg := range v.store.Segments() {
+			for _, sg := range v.state.store.Segments() {
 				list = append(list, dashboard.Segment{Name: sg.File, Bytes: sg.Bytes, Live: sg.LiveBytes, Records: sg.Records, Sealed: sg.Sealed, Merged: sg.Merged, Time: sg.Time})
 			}
 			return list

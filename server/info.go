@@ -20,13 +20,13 @@ func (v *Server) Metrics() string { return v.figures().Metrics() }
 // microseconds, and longer with many clients (recentBuffers looks at each).
 func (v *Server) figures() *stats.Figures {
 	f := &stats.Figures{
-		Counters: &v.counters, Table: Commands, Store: v.store.Stats(), Follow: v.store.FollowState(),
-		SlowLog: &v.slowLog, Spikes: &v.spikes, Tracking: v.tracked.Usage(),
-		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.runID, Mode: v.modeName(), Started: v.started,
-		ConfigFile: v.config.File(), Multiplexing: "go", Hz: v.config.Get("hz"), Percentiles: v.config.Get("latency-tracking-info-percentiles"),
-		Clients: len(v.listed()), MaxClients: v.tunables.maxClients.Load(),
-		Channels: v.hub.Count(pubsub.Channel), Patterns: v.hub.Count(pubsub.Pattern), Shards: v.hub.Count(pubsub.Shard),
-		MaxMemory: v.tunables.maxMemory.Load(), CountedMemory: v.countedMemory(time.Now()),
+		Counters: &v.state.counters, Table: Commands, Store: v.state.store.Stats(), Follow: v.state.store.FollowState(),
+		SlowLog: &v.state.slowLog, Spikes: &v.state.spikes, Tracking: v.state.tracked.Usage(),
+		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.state.runID, Mode: v.state.modeName(), Started: v.state.started,
+		ConfigFile: v.options.Config.inner.File(), Multiplexing: "go", Hz: v.options.Config.inner.Get("hz"), Percentiles: v.options.Config.inner.Get("latency-tracking-info-percentiles"),
+		Clients: len(v.state.clients.listed()), MaxClients: v.state.tunables.maxClients.Load(),
+		Channels: v.state.hub.Count(pubsub.Channel), Patterns: v.state.hub.Count(pubsub.Pattern), Shards: v.state.hub.Count(pubsub.Shard),
+		MaxMemory: v.state.tunables.maxMemory.Load(), CountedMemory: v.state.countedMemory(time.Now()),
 	}
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
@@ -35,8 +35,8 @@ func (v *Server) figures() *stats.Figures {
 		f.CertificateEnds = t.Certificate().NotAfter
 	}
 	_, f.Port = v.listenAddress()
-	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.store)
-	f.InputPeak, f.OutputPeak = v.recentBuffers()
+	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.state.store)
+	f.InputPeak, f.OutputPeak = v.state.recentBuffers()
 	libraries := v.scripts.Libraries.Current()
 	f.Functions, f.Libraries, f.LibraryBytes = len(libraries.Functions), len(libraries.Libraries), libraries.Bytes
 	f.Scripts, f.ScriptBytes = v.scripts.Cache.Usage()

@@ -38,8 +38,7 @@ var errAbandoned = errors.New("the command was given up, for its client has clos
 // presence is whether anybody waits for the command that a session executes.
 type presence struct {
 	client *client
-	probe  func() socket.State // looks at the connection; nil: there is nothing to look at
-	giveUp context.Context     // of DoContext; nil: none
+	giveUp context.Context // of DoContext; nil: none
 
 	request             uint64    // the number of the command: how many have come
 	reads               bool      // it only reads
@@ -103,10 +102,10 @@ func (p *presence) hasGone() bool {
 	if p.client.killed.Load() {
 		return true
 	}
-	if p.probe == nil {
+	if !p.client.canProbe() {
 		return false
 	}
-	state := p.probe()
+	state := p.client.probe()
 	if state == socket.Half && p.halfSince.IsZero() {
 		p.halfSince = p.probedAt
 	}

@@ -20,7 +20,7 @@ type counted struct {
 const countEvery = 20 * time.Millisecond
 
 // countedMemory returns the figure, counted anew if it is old. Of several callers one counts.
-func (v *Server) countedMemory(now time.Time) int64 {
+func (v *State) countedMemory(now time.Time) int64 {
 	at := v.counted.at.Load()
 	if now.UnixNano()-at >= int64(countEvery) && v.counted.at.CompareAndSwap(at, now.UnixNano()) {
 		v.counted.bytes.Store(v.store.Log().IndexBytes() + v.counters.ClientBytes.Load() + v.tracked.Held())
@@ -32,18 +32,18 @@ func (v *Server) countedMemory(now time.Time) int64 {
 const errOutOfMemory command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 // refusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
-// is, if one of its commands would be.
-func (v *Server) refusesGrowth(cmd *command.Command, q *queue) bool {
+// is, if one of its commands would be: execGrows.
+func (v *State) refusesGrowth(cmd *command.Command, execGrows bool) bool {
 	if v.tunables.maxMemory.Load() == 0 || cmd == nil {
 		return false
 	}
-	grows := cmd.Flags&command.DenyOOM != 0 || q != nil && cmd.Name == "exec" && q.grows
+	grows := cmd.Flags&command.DenyOOM != 0 || execGrows && cmd.Name == "exec"
 	return grows && v.memoryIsShort(true)
 }
 
 // memoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the
 // last figure.
-func (v *Server) memoryIsShort(count bool) bool {
+func (v *State) memoryIsShort(count bool) bool {
 	most := v.tunables.maxMemory.Load()
 	if most == 0 {
 		return false
@@ -54,61 +54,10 @@ func (v *Server) memoryIsShort(count bool) bool {
 	return v.counted.bytes.Load() > most
 }
 
-// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, what a command
-// that waits has kept, subscriptions, watched keys and names. The sum over all sessions is what Options.ClientMemory
-// bounds. Whatever text of a client a field of a session keeps after its command counts here or has a bound:
-// TestWhatOutlivesACommand has the list.
-func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size() + s.client.texts()
-	if s.queue != nil {
-		n += s.queue.held
-	}
-	if s.watch != nil {
-		n += s.watchedBytes
-	}
-	if s.blocked != nil {
-		n += s.blocked.held
-	}
-	return n
-}
-
-// What the session keeps takes in memory besides the bytes of names and arguments, about: slices, maps, and what
-// growing them leaves unused.
-const (
-	heldByRequest  = 48 // a queued command
-	heldByArgument = 24 // an argument of it
-	heldByKey      = 56 // a key that it names
-	heldByWatch    = 330
-	heldByWait     = 220 // a key that a command waits for
-)
-
-// release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
-func (s *Session) release() {
-	if len(s.batch.requests) == 0 {
-		s.parser.Release()
-	}
-	clear(s.keys[:cap(s.keys)])
-	s.keys = kept(s.keys)
-}
-
-// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
-func kept[T any](list []T) []T {
-	if cap(list) > keepItems {
-		return nil
-	}
-	return list[:0]
-}
-
-// keepItems is how many items a session's slices have room for between commands.
-const keepItems = 1024
-
 // accountMemory notes what a client holds in memory, and reports whether that is too much for all
 // clients together.
-func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
-	s.client.reply.Note(s.out.Taken(), 0)
-	s.noteFigures()
-	s.limitOutput()
-	total := v.counters.ClientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
+func (v *State) accountMemory(c *client, held int) (tooMuch bool) {
+	total := v.counters.ClientBytes.Add(int64(held) - c.bufferBytes.Swap(int64(held)))
 	most := v.tunables.clientMemory.Load()
 	return most > 0 && total > most
 }
@@ -116,24 +65,23 @@ func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
 // evictLargestClients closes the clients with the largest buffers, as many as it takes: those that stay may say nothing
 // for hours, and nobody would look at the sum again. A client that is closed gives its buffers back by itself, a moment
 // later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded.
-func (v *Server) evictLargestClients() {
+func (v *State) evictLargestClients() {
 	most := v.tunables.clientMemory.Load()
 	if most <= 0 {
 		return
 	}
 	type holder struct {
 		client *client
-		id     int64
 		bytes  int64
 	}
 	excess := v.counters.ClientBytes.Load() - most
 	var holders []holder
-	for _, s := range v.sessions() {
-		h := holder{&s.client, s.id, s.client.bufferBytes.Load()}
+	for _, c := range v.clients.all() {
+		h := holder{c, c.bufferBytes.Load()}
 		switch {
-		case s.client.killed.Load():
+		case c.killed.Load():
 			excess -= h.bytes
-		case !s.client.noEvict.Load():
+		case !c.noEvict.Load():
 			holders = append(holders, h)
 		}
 	}
@@ -144,7 +92,7 @@ func (v *Server) evictLargestClients() {
 		}
 		excess -= h.bytes
 		if h.client.killOnce(&v.counters.Evicted) {
-			v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", h.id, "bytes", h.bytes)
+			v.options.Logger.Warn("clients hold too much memory; closed the largest", "client", h.client.id(), "bytes", h.bytes)
 		}
 	}
 }

@@ -28,22 +28,26 @@ server.Session         operator pendingLibraries
 server.scriptRun       brief    keys declared inner
 server.scriptRun       shared   program function
 server.scriptRun       ours     needs tx host
-server.Server          ours     store runID bound reloads address serving
-server.Server          operator options users config given
-server.Server          held     clients
+server.Server          ours     bound address serving
+server.State           ours     store runID table options server
+server.Server          operator options
+server.State           operator users settings
+server.clientSet       held     byID
 server.conn            held     buf
 server.conn            ours     Conn transport shrink
 server.client          bounded  name library version
-server.client          ours     remote local lastCommand kill wake abort
+server.client          ours     remote local lastCommand driver
 server.client          operator user
-server.client          shared   blocked
+server.client          shared   wait
 server.figures         ours     tooMuch
 server.identity        operator user server
 server.identity        shared   parser
 server.login           ours     err user
-server.presence        ours     probe giveUp abandoned
-server.blocked         held     waiter reply args
-server.blocked         ours     command late ended
+server.presence        ours     giveUp abandoned
+server.blocked         held     reply args
+server.blocked         ours     command late
+server.Wait            held     waiter
+server.Wait            ours     ended
 server.TLS             ours     current
 server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
 server.batch           brief    requests args keys

@@ -39,7 +39,7 @@ var notifyClasses = map[byte]db.EventClass{
 
 // setNotifyFlags changes the setting. Events that are under way when the setting changes are
 // published by the old one or the new one.
-func (v *Server) setNotifyFlags(f settings.Events) {
+func (v *State) setNotifyFlags(f settings.Events) {
 	n := &v.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (v *Server) setNotifyFlags(f settings.Events) {
 // addServing counts the calls of Serve. When the last one returns, nothing is reported any more:
 // the store stays open, and every write to it would otherwise pay for a server that has ended. If
 // it serves again, its setting holds again.
-func (v *Server) addServing(delta int) {
+func (v *State) addServing(delta int) {
 	n := &v.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +65,7 @@ func (v *Server) addServing(delta int) {
 
 // listenLocked listens to what the setting asks for. Without K or E there is no channel to publish on, so the other
 // letters ask for nothing, as in Redis.
-func (v *Server) listenLocked() {
+func (v *State) listenLocked() {
 	f := settings.Events(v.notifier.flags.Load())
 	var classes db.EventClass
 	if f.Has('K') || f.Has('E') {
@@ -81,7 +81,7 @@ func (v *Server) listenLocked() {
 }
 
 // stopListeningLocked ends what listenLocked began.
-func (v *Server) stopListeningLocked() {
+func (v *State) stopListeningLocked() {
 	if n := &v.notifier; n.stop != nil {
 		n.stop()
 		n.stop = nil
@@ -90,7 +90,7 @@ func (v *Server) stopListeningLocked() {
 
 // publishEvent publishes an event on its two channels. It is called with the key locked. The
 // namespace in the name of the channel is that of the key, not that of the subscriber.
-func (v *Server) publishEvent(namespace int, event, key string, ticket db.Ticket) {
+func (v *State) publishEvent(namespace int, event, key string, ticket db.Ticket) {
 	if v.hub.Silent() {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/debug"
 )
 
@@ -197,6 +198,9 @@ func (o *Options) takeConfig() {
 	if o.Config.IsSet("cluster-enabled") {
 		o.Cluster = o.Config.Get("cluster-enabled") == "yes"
 	}
+	o.RequirePass = orDefault(o.Config.Get("requirepass"), o.RequirePass)
+	o.ACLFile = orDefault(o.Config.Get("aclfile"), o.ACLFile)
+	o.AllowPlainText = o.AllowPlainText || o.Config.Get("protected-mode") == "no"
 	if o.Config.IsSet("enable-debug-command") {
 		o.Debug, o.DebugRemote = debug.Setting(o.Config.Get("enable-debug-command"))
 	}
@@ -225,4 +229,24 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Version = orDefault(out.Version, "dev")
 	out.Logger = orDefault(out.Logger, slog.New(slog.DiscardHandler))
 	return out, nil
+}
+
+// fixed are the options that do not change while the server runs, in the form that its rooms know.
+func (o *Options) fixed() stateOptions {
+	return stateOptions{
+		Databases: o.Databases, MaxArgument: o.MaxArgument, MaxReply: o.MaxReply, MaxQueue: o.MaxQueue,
+		PartialTimeout: o.PartialTimeout, WriteTimeout: o.WriteTimeout, ShutdownGrace: o.ShutdownGrace,
+		Cluster: o.Cluster, Debug: o.Debug, DebugRemote: o.DebugRemote, AllowPlainText: o.AllowPlainText,
+		EventLoop: o.Transport == TransportEventLoop, Transport: string(o.Transport), ACLFile: o.ACLFile, Version: o.Version,
+		Dir: o.Settings["dir"], Logger: o.Logger,
+	}
+}
+
+// userSource is where the options have the users.
+func (o *Options) userSource(users *acl.Users) *UserSource {
+	source := &UserSource{Users: users, ACLFile: o.ACLFile, Lines: o.Users}
+	if o.Config != nil {
+		source.File = o.Config.inner
+	}
+	return source
 }

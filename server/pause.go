@@ -59,7 +59,7 @@ func (p *pause) state() (until time.Time, all bool) {
 // it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
 // embedded session is never paused: it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
-	if invalid != nil || s.client.wake == nil {
+	if invalid != nil || !s.client.isDriven() {
 		return false
 	}
 	until, all := s.server.pause.state()
@@ -75,9 +75,9 @@ func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) b
 		return true // the parser has gone back to a request before this one
 	}
 	s.parser.Rewind(mark)
-	s.block(&blocked{command: cmd, deadline: until, postponed: true, ended: make(chan struct{}, 1)})
+	s.block(&blocked{Wait: newPostponement(until), command: cmd})
 	if until, _ := s.server.pause.state(); paused && until.IsZero() {
-		s.client.endWaitOf(timedOut) // endPause may have looked for those who wait before this one did
+		s.client.endWait(timedOut) // endPause may have looked for those who wait before this one did
 	}
 	return true
 }
@@ -98,11 +98,11 @@ func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
 
 // endPause ends the pause and wakes who waits for that. No wake-up is lost: the pause ends before the sessions are looked
 // at, and a session looks at the pause once more when it can be seen to wait.
-func (v *Server) endPause() {
+func (v *State) endPause() {
 	v.pause.end()
-	for _, s := range v.sessions() {
-		if b := s.client.blocked.Load(); b != nil && b.postponed {
-			s.client.endWaitOf(timedOut)
+	for _, c := range v.clients.all() {
+		if c.isPostponed() {
+			c.endWait(timedOut)
 		}
 	}
 }

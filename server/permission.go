@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/listeners"
-	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -28,7 +26,7 @@ type deniedError struct{ acl.Denial }
 // identity is who the client of a session is, and what it may do and take before that is known. Only the session's
 // driver and its commands use it; others see the user in client.user.
 type identity struct {
-	server *Server
+	server *State
 	client *client
 	parser *resp.Parser
 
@@ -113,13 +111,6 @@ func (s *Session) permitQueued(r *queued) error {
 // mayReadAllKeys is command.Host.MayReadAllKeys.
 func (i *identity) mayReadAllKeys(c *command.Call) bool {
 	return !i.user.IsLimited() || i.user.Rules().MayReadAllKeys(c.Command, c.Args)
-}
-
-// aclAdmin is what ACL works with.
-func aclAdmin(c *command.Call) acl.Admin {
-	s := sessionOf(c)
-	v := s.server
-	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.who.user, Apply: s.applyChange}
 }
 
 // setUser makes the session that of a user. Only the session's own goroutine calls it; others read client.user. The
@@ -221,45 +212,13 @@ var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inl
 const (
 	maxOutputBeforeAuth = 4 << 10 // bytes of replies; then the connection is closed
 	defaultTimeToAuth   = 10 * time.Second
-	slotsBeforeAuth     = 10 // one of so many connections may be one that has not authenticated
 )
-
-// fullLimits are the parser's limits for a client that has authenticated.
-func (v *Server) fullLimits() resp.Limits { return resp.Limits{Bulk: v.options.MaxArgument} }
 
 // takesTooMuch reports whether a session that has not authenticated ends, because it makes the server reply much. bytes
 // is how long the output was after a request, less how long it was before.
 func (i *identity) takesTooMuch(bytes int) bool {
 	i.outputBeforeAuth += max(0, bytes)
 	return i.outputBeforeAuth > maxOutputBeforeAuth
-}
-
-// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take
-// more places than there are, however many listeners accept at the same time. A limit that is lowered below the number
-// of connections ends none of them.
-func (v *Server) takePlace(needsSlot bool) (reason string) {
-	for n := v.open.Load(); ; n = v.open.Load() {
-		if n >= v.tunables.maxClients.Load() {
-			return "max number of clients reached"
-		}
-		if v.open.CompareAndSwap(n, n+1) {
-			break
-		}
-	}
-	if needsSlot && !v.takeSlot() {
-		v.open.Add(-1)
-		return "max number of clients that have not authenticated reached"
-	}
-	return ""
-}
-
-// takeSlot takes one of the places for clients that have not authenticated, and reports whether there was one.
-func (v *Server) takeSlot() bool {
-	if v.unauthenticated.Add(1) > max(1, v.tunables.maxClients.Load()/slotsBeforeAuth) {
-		v.unauthenticated.Add(-1)
-		return false
-	}
-	return true
 }
 
 // releaseSlot gives the session's place back, if it has one.
@@ -276,73 +235,4 @@ func (i *identity) authenticateBy() time.Time {
 		return time.Time{}
 	}
 	return i.unknownSince.Add(i.server.timeToAuth)
-}
-
-// dropUser ends the connections of a user that is gone, and reports whether the session's own is one.
-func (s *Session) dropUser(u *acl.User) {
-	for _, other := range s.server.sessions() {
-		if other.client.user.Load() != u {
-			continue
-		}
-		if other == s {
-			s.who.setUser(s.server.users.Default(), false)
-			s.closed = true // once the reply is sent
-		} else if other.client.kill != nil {
-			other.client.kill()
-		}
-	}
-	if s.who.user == u { // a session that no transport drives
-		s.who.setUser(s.server.users.Default(), false)
-		s.closed = true
-	}
-}
-
-// applyChange ends what a change of rules does not allow any more: the connections of a user that is gone, and those
-// that listen to channels which the user has lost, as in Redis.
-func (s *Session) applyChange(c acl.Change) {
-	if c.After == nil {
-		s.dropUser(c.User)
-		return
-	}
-	if c.Before == nil {
-		return
-	}
-	lost := acl.LostChannels(c.Before, c.After)
-	if lost == nil {
-		return
-	}
-	for _, other := range s.listening(c.User, lost) {
-		if other == s {
-			s.closed = true
-		} else if other.client.kill != nil {
-			other.client.kill()
-		}
-	}
-}
-
-// listening returns the sessions of a user that listen to something of which lost is true. It is asked without a mutex,
-// for patterns take time to match; who subscribes meanwhile is checked by the new rules.
-func (s *Session) listening(user *acl.User, lost func(name string, isPattern bool) bool) (found []*Session) {
-	known := make(map[string]bool)                         // what lost has said, by kind and name
-	for _, other := range append(s.server.sessions(), s) { // twice if it is connected, which does no harm
-		if other.client.user.Load() != user {
-			continue
-		}
-		for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Pattern, pubsub.Shard} {
-			isPattern := kind == pubsub.Pattern
-			if slices.ContainsFunc(s.server.hub.NamesOf(&other.subscriber, kind), func(name string) bool {
-				id := strconv.FormatBool(isPattern) + name
-				is, asked := known[id]
-				if !asked {
-					is = lost(name, isPattern)
-					known[id] = is
-				}
-				return is
-			}) {
-				found = append(found, other)
-				break
-			}
-		}
-	}
-	return found
 }

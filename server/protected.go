@@ -38,12 +38,12 @@ func isLocal(a net.Addr) bool {
 // encrypting: of a program's own the server cannot know.
 func (v *Server) checkListener(ln net.Listener) error {
 	_, encrypts := ln.(tlsListener)
-	return v.checkExposed(ln.Addr().String(), isLocal(ln.Addr()), encrypts)
+	return checkExposed(v.state, ln.Addr().String(), isLocal(ln.Addr()), encrypts)
 }
 
 // checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away
 // later is noticed when a connection comes in (transport.start).
-func (v *Server) checkExposed(address string, local, encrypts bool) error {
+func checkExposed(v *State, address string, local, encrypts bool) error {
 	switch {
 	case local:
 		return nil
@@ -62,17 +62,17 @@ func (o *Options) Check() error {
 	return err
 }
 
-// trial is a server without a store, which knows its users.
-func (o *Options) trial() (*Server, error) {
+// trial is the state of a server without a store, which knows its users.
+func (o *Options) trial() (*State, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := &Server{options: options, users: acl.NewTrial(table)}
-	if err := v.initUsers(); err != nil {
+	users := options.userSource(acl.NewTrial(table))
+	if err := users.Load(options.RequirePass); err != nil {
 		return nil, err
 	}
-	return v, nil
+	return &State{options: options.fixed(), users: users.Users}, nil
 }
 
 // CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can
@@ -85,7 +85,7 @@ func (o *Options) CheckAddress(ctx context.Context, address string, encrypts boo
 	if err != nil {
 		return err
 	}
-	return v.checkExposed(address, false, encrypts)
+	return checkExposed(v, address, false, encrypts)
 }
 
 // CheckHTTPAddress says what ServeHTTP would say of a listener on HOST:PORT, before there is one.
@@ -106,7 +106,7 @@ func (v *Server) checkAddress(ctx context.Context, address string, encrypts bool
 	if err != nil {
 		return err
 	}
-	return v.checkExposed(address, local, encrypts)
+	return checkExposed(v.state, address, local, encrypts)
 }
 
 // isLocalAddress is isLocal for HOST:PORT. It looks the host up, which may take seconds; between this and the opening of

@@ -63,7 +63,7 @@ func (b *replyBudget) init(clientMemory int64) {
 func (b *replyBudget) setClientMemory(n int64) { b.SetLimit(n / replyShare) }
 
 // most is the longest reply that there can be room for, MaxReply at most.
-func (v *Server) mostReply() int {
+func (v *State) mostReply() int {
 	most := v.options.MaxReply
 	if limit := v.replies.Limit(); limit > 0 {
 		most = min(most, int(limit)+v.replies.Allowance)
@@ -151,7 +151,7 @@ func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
 }
 
 func (s *Session) blockForRoom(cmd *command.Command) {
-	s.block(&blocked{command: cmd, deadline: time.Now().Add(s.server.replies.pressEvery), postponed: true, forRoom: true, ended: make(chan struct{}, 1)})
+	s.block(&blocked{Wait: newPostponement(time.Now().Add(s.server.replies.pressEvery)), command: cmd, forRoom: true})
 }
 
 // endRoomWait follows a wait for room, and reports whether the command is to be executed again.
@@ -168,7 +168,7 @@ func (s *Session) endRoomWait(cmd *command.Command) bool {
 	if again {
 		return true
 	}
-	s.server.evictStalled(s, need)
+	s.server.evictStalled(&s.client, need)
 	s.blockForRoom(cmd)
 	b.wakeNext()
 	return false
@@ -206,30 +206,30 @@ func (b *replyBudget) wakeNext() {
 			next = r
 		}
 	}
-	if next != nil && b.HasRoom(next.need) && next.session.client.endWaitOf(timedOut) {
+	if next != nil && b.HasRoom(next.need) && next.session.client.endWait(timedOut) {
 		next.granted = true
 	}
 }
 
 // evictStalled disconnects clients that do not read their long replies, the one with the longest first, until there
 // would be room for need bytes.
-func (v *Server) evictStalled(except *Session, need int64) {
+func (v *State) evictStalled(except *client, need int64) {
 	now := time.Now()
-	var stalled []*Session
-	for _, s := range v.sessions() {
-		if s != except && s.client.reply.IsStalled(now, v.replies.stalledAfter) && !s.client.noEvict.Load() && s.client.kill != nil {
-			stalled = append(stalled, s)
+	var stalled []*client
+	for _, c := range v.clients.all() {
+		if c != except && c.reply.IsStalled(now, v.replies.stalledAfter) && !c.noEvict.Load() && c.isDriven() {
+			stalled = append(stalled, c)
 		}
 	}
-	slices.SortFunc(stalled, func(a, b *Session) int { return int(b.client.reply.Taken() - a.client.reply.Taken()) })
-	for _, s := range stalled {
+	slices.SortFunc(stalled, func(a, b *client) int { return int(b.reply.Taken() - a.reply.Taken()) })
+	for _, c := range stalled {
 		if v.replies.HasRoom(need) || need <= 0 {
 			return
 		}
-		taken := s.client.reply.Taken()
+		taken := c.reply.Taken()
 		need -= taken
-		if s.client.killOnce(&v.counters.Evicted) {
-			v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", s.id, "bytes", taken)
+		if c.killOnce(&v.counters.Evicted) {
+			v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", c.id(), "bytes", taken)
 		}
 	}
 }

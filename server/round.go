@@ -98,7 +98,7 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 
 // scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
 // MONITOR shows must not be repeated.
-func (v *Server) scriptStaysInLoop(cmd *command.Command) bool {
+func (v *State) scriptStaysInLoop(cmd *command.Command) bool {
 	return strings.HasPrefix(cmd.Name, "eval") && !v.hub.Monitored()
 }
 
@@ -110,7 +110,7 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scr
 	if !v.scriptStaysInLoop(cmd) {
 		return 0, false
 	}
-	p := v.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
+	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
 	if p == nil || p.Shuns() {
 		return 0, false
 	}
@@ -155,7 +155,7 @@ func (q *queue) isQuick(s *Session) bool {
 
 // notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
 // arguments are soon matched with the patterns: that is done with the keys locked.
-func (v *Server) notifiesQuickly(size, args int) bool {
+func (v *State) notifiesQuickly(size, args int) bool {
 	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }
 

@@ -17,7 +17,7 @@ const patience = 250 * time.Millisecond
 func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 	script := s.call.Command != nil && s.call.Command.Flags&command.RunsScript != 0
 	start := time.Now()
-	return s.server.scripts.Begin(s.host.Store, write, keys, script, func() error { return s.mayWait(time.Since(start)) })
+	return s.scripts.Begin(s.host.Store, write, keys, script, func() error { return s.mayWait(time.Since(start)) })
 }
 
 // mayWait is why a session that has waited for locks should not wait any longer, if it should not: a script holds some
@@ -25,7 +25,7 @@ func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 func (s *Session) mayWait(waited time.Duration) error {
 	v := s.server
 	if threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond; threshold > 0 && waited >= patience {
-		if err := v.scripts.Runs.Overdue(threshold); err != nil {
+		if err := s.scripts.Runs.Overdue(threshold); err != nil {
 			return err
 		}
 	}

@@ -103,8 +103,8 @@ func (r *scriptRun) reset() {
 // back, not even within EXEC.
 func (s *Session) runScript(r *scriptRun) error {
 	c := r.Call
-	s.server.scripts.Runs.Start()
-	defer s.server.scripts.Runs.End()
+	s.scripts.Runs.Start()
+	defer s.scripts.Runs.End()
 	r.Script.Host = r.host
 	r.limit = s.server.mostReply()
 	if s.keepsScriptsShort() {
@@ -162,7 +162,7 @@ func (s *Session) runScript(r *scriptRun) error {
 // coolDown makes the client wait after a run that was stopped or has exhausted a limit, unless the run was a short one. An
 // embedded session does not wait: nobody would wake it.
 func (s *Session) coolDown(r *script.Run) {
-	if !s.keepsScriptsShort() && s.client.wake != nil {
+	if !s.keepsScriptsShort() && s.client.isDriven() {
 		s.cooldown.Note(r.StoppedAfter)
 	}
 }
@@ -197,7 +197,7 @@ func (r *scriptRun) attempt() (err error) {
 		r.Call.Out.GiveAsked()
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
 		if r.isLong {
-			s.server.scripts.Runs.Remove(&r.Run)
+			s.scripts.Runs.Remove(&r.Run)
 			r.isLong = false
 		}
 		outcome := err
@@ -222,7 +222,7 @@ func (r *scriptRun) attempt() (err error) {
 			err = failed
 		}
 	}()
-	if engine := s.server.scripts.Engine; r.program != nil {
+	if engine := s.scripts.Engine; r.program != nil {
 		err = engine.Run(r.program, &r.Script, r.Call.Out)
 	} else {
 		err = engine.RunFunction(r.function, &r.Script, r.Call.Out)
@@ -262,7 +262,7 @@ func (r *scriptRun) taken() (others, most int64) {
 func (r *scriptRun) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
-		r.session.server.scripts.Runs.Add(&r.Run)
+		r.session.scripts.Runs.Add(&r.Run)
 		if room := r.session.room; room != nil { // others in line do not wait for the end of the script
 			r.session.server.replies.pass(room)
 		}
@@ -280,7 +280,7 @@ const (
 // resolve finds the command of redis.call, and says why the script may not call it. Blocking commands on keys may be
 // called though their flags forbid scripts: BLPOP and its like reply as if their time were over at once.
 func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string) {
-	cmd, err := table.Resolve(args)
+	cmd, err := r.session.server.table.Resolve(args)
 	waits := cmd != nil && cmd.Flags&command.Blocking != 0 && len(cmd.Keys) > 0 // without an element it replies null, as within EXEC
 	switch {
 	case cmd == nil:
@@ -467,7 +467,7 @@ func (r *scriptRun) log(level int, message string) {
 
 // allows is redis.acl_check_cmd: whether the user may execute a command.
 func (i *identity) allows(args [][]byte) (bool, error) {
-	cmd, err := table.Resolve(args)
+	cmd, err := i.server.table.Resolve(args)
 	if err != nil {
 		return false, err
 	}

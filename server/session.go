@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/internal/stats"
+	"github.com/stavedb/stave/server/internal/tracking"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -39,11 +40,12 @@ import (
 // All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
-	server *Server
-	id     int64
-	parser *resp.Parser
-	out    resp.Writer
-	closed bool
+	server  *State
+	scripts *scripts.Shared
+	id      int64
+	parser  *resp.Parser
+	out     resp.Writer
+	closed  bool
 
 	owedSince   time.Time // when the command began that has not ended; zero without one
 	owedRequest uint64    // presence.request then
@@ -81,7 +83,7 @@ type Session struct {
 	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
-	tracked trackedReads
+	tracked tracking.Reads
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
@@ -120,13 +122,17 @@ func NewSession(store *db.Store, o *Options) (*Session, error) {
 }
 
 // NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
-func (v *Server) NewSession() *Session {
+func (v *Server) NewSession() *Session { return newSession(v.state, &v.scripts) }
+
+// newSession returns a session of a server.
+func newSession(v *State, shared *scripts.Shared) *Session {
 	s := &Session{
-		server: v,
-		id:     v.nextID.Add(1),
-		parser: resp.NewParser(v.fullLimits()),
+		server:  v,
+		scripts: shared,
+		id:      v.clients.newID(),
+		parser:  resp.NewParser(v.fullLimits()),
 	}
-	s.tracked = trackedReads{table: &v.tracked, client: &s.client.tracking}
+	s.tracked = tracking.NewReads(&v.tracked, &s.client.tracking)
 	s.presence.client = &s.client
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
 	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
@@ -138,7 +144,7 @@ func (v *Server) NewSession() *Session {
 		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.GiveAsked()
-		s.tracked.note(&s.call)
+		s.tracked.Note(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
@@ -289,7 +295,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
-		stop := context.AfterFunc(ctx, func() { s.client.endWaitOf(timedOut) })
+		stop := context.AfterFunc(ctx, func() { s.client.endWait(timedOut) })
 		s.Wait(s.host.Context)
 		stop()
 	}
@@ -304,7 +310,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
-	cmd, err := table.Resolve(args)
+	cmd, err := s.server.table.Resolve(args)
 	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
 		return
 	}
@@ -323,7 +329,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
+	if err == nil && s.server.refusesGrowth(cmd, s.queue != nil && s.queue.grows) {
 		err = errOutOfMemory
 	}
 	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
@@ -385,7 +391,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	from := s.out.Len()
 	s.replyError(text)
 	s.replies.apply(&s.out, cmd, from)
-	s.tracked.endCaching(cmd, s.queue)
+	s.tracked.EndCaching(cmd, s.queue != nil)
 }
 
 // replyError replies with an error and counts it.
@@ -420,7 +426,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 		return
 	}
 	took := time.Since(start)
-	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
+	s.overdue = s.overdue || s.client.canProbe() && start.Add(took).Sub(s.begun) >= probeEvery
 	if err == errBlocked { // it is noted when its wait is over, which is not counted
 		s.blocked.took = took
 	} else {
@@ -472,7 +478,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	}
 	if err != errBlocked {
 		s.replies.apply(&s.out, cmd, from)
-		s.tracked.endCaching(cmd, s.queue)
+		s.tracked.EndCaching(cmd, s.queue != nil)
 	}
 	s.call = command.Call{}
 }

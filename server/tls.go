@@ -73,17 +73,17 @@ func (t *TLS) Certificate() *x509.Certificate { return certificates.Leaf(t.curre
 // certificate. It is called before the server serves.
 func (v *Server) ReloadTLS(t *TLS) {
 	v.secure.Store(t)
-	v.OnReload(func() error {
+	v.state.settings.OnReload(func() (changed bool, err error) {
 		before := t.current.Load()
 		if err := t.Reload(); err != nil {
-			return fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
+			return false, fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
 		}
 		if now := t.current.Load(); !certificates.Same(before, now) {
-			v.reloaded = true
+			changed = true
 			leaf := certificates.Leaf(now)
 			v.options.Logger.Info("certificate reloaded", "file", t.options.CertFile, "name", certificates.Name(leaf), "valid to", leaf.NotAfter.UTC())
 		}
-		return nil
+		return changed, nil
 	})
 }
 

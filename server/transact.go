@@ -56,7 +56,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 		s.presence.writesFor = s.presence.request
 	}
 	if !s.inLoop {
-		if s.server.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long
+		if s.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long
 			tx, err = s.beginBesideScript(write, keys)
 		} else {
 			tx, err = s.host.Store.Begin(write, keys...)
@@ -139,7 +139,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	}
 	err = c.Command.Run(c)
 	c.Out.GiveAsked()
-	s.tracked.note(c)
+	s.tracked.Note(c)
 	if err == nil && c.Out.Dropped() {
 		err = s.errExceeded(c)
 	}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -26,59 +25,15 @@ const (
 	coarseSecond     = time.Second       // deadlines are renewed this often, not at each read and write
 )
 
-// Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
-// accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
-// commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
-// connections and waits for all its goroutines, but not for a command that goes on two seconds after it was told to end.
-// It returns nil when ctx ended it. The store stays open.
-func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
-	v, err := New(store, o)
-	if err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	return v.Serve(ctx, ln)
-}
-
-// Serve is what the function Serve calls. A server may serve several listeners; when the
-// last has ended, it reports to nobody what happens to keys any more.
-func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
-
-// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of
-// them has ended.
-func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
-	if err := v.checkListener(ln); err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	v.mu.Lock()
-	v.address = ln.Addr()
-	v.mu.Unlock()
-	v.addServing(1)
-	defer v.addServing(-1)
-	ctx, shutDown := context.WithCancel(ctx)
-	defer v.endedBy(shutDown)()
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	t := &transport{server: v, context: work, log: v.options.Logger, public: !isLocal(ln.Addr()), conns: make(map[*conn]struct{})}
-	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
-	defer stop()
-	err := t.accept(ctx, ln)
-	_ = ln.Close() // closed already, unless accepting failed
-	select {
-	case <-retired:
-		err = nil
-		t.linger(ctx)
-	default:
-	}
-	t.shutdown()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+// newTransport returns the transport of a listener. newSession makes the sessions; ctx ends when the transport is to.
+func newTransport(state *State, newSession func() *Session, ctx context.Context, local bool) *transport {
+	return &transport{server: state, newSession: newSession, context: ctx, log: state.options.Logger, public: !local, conns: make(map[*conn]struct{})}
 }
 
 // transport is the connections of one listener. It outlives none of them, but for what shutdown does not wait for.
 type transport struct {
-	server      *Server
+	server      *State
+	newSession  func() *Session
 	context     context.Context // ends when the transport does: for commands that take long
 	log         *slog.Logger
 	public      bool           // other machines can reach the listener
@@ -133,7 +88,7 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 	default:
 		return false
 	}
-	if t.server.options.Transport != TransportEventLoop {
+	if !t.server.options.EventLoop {
 		return false
 	}
 	if t.loop == nil {
@@ -167,9 +122,8 @@ func (t *transport) start(nc net.Conn) {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAliveConfig(v.keepAlive())
 	}
-	s := v.NewSession()
+	s := t.newSession()
 	s.host.Context = t.context
-	s.presence.probe = socket.ProbeOf(nc)
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
@@ -180,7 +134,7 @@ func (t *transport) start(nc net.Conn) {
 }
 
 // keepAlive is how the system probes whether the other end of an idle connection is still there.
-func (v *Server) keepAlive() net.KeepAliveConfig {
+func (v *State) keepAlive() net.KeepAliveConfig {
 	period := time.Duration(v.tunables.keepAlive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
 }
@@ -199,19 +153,12 @@ func (t *transport) turnAway(nc net.Conn, text string) {
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
 	raw := socket.Raw(nc)
-	s.client.fd, s.client.wake = socket.Number(nc), c.wake
-	s.client.abort = func() {
-		s.client.killed.Store(true)
-		_ = raw.Close()
-	}
-	s.client.kill = func() {
-		s.client.abort()
-		s.client.endWaitOf(timedOut)
-	}
+	s.client.fd = socket.Number(nc)
+	s.client.attach(&Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	t.server.register(s)
+	t.server.clients.add(&s.client)
 	t.connections.Go(c.serve)
 }
 
@@ -232,11 +179,11 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 // forget is the end of what admit and register began, for a connection that is closed.
 func (t *transport) forget(s *Session) {
 	s.who.releaseSlot()
-	s.client.figures.leave(t.server)
+	t.server.keepPeaks(&s.client.figures)
 	s.out.Close()
 	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
 	t.server.open.Add(-1)
-	t.server.unregister(s)
+	t.server.clients.remove(&s.client)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 && t.left != nil {
@@ -438,7 +385,7 @@ func (c *conn) resizeBuffer(n int) {
 // accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that
 // is too much.
 func (c *conn) accountMemory() {
-	if v := c.transport.server; v.accountMemory(c.session, c.session.Held()+len(c.buf)) {
+	if v := c.transport.server; c.session.accountMemory(c.session.Held() + len(c.buf)) {
 		v.evictLargestClients()
 	}
 }

@@ -1,17 +1,27 @@
-package server
+package tracking
 
 import (
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/tracking"
 )
 
-// trackingCommands are about client-side caching.
-var trackingCommands = []*command.Command{
-	{Name: "client|tracking", Arity: -3, Flags: command.OfSession, Run: onSession(clientTracking)},
-	{Name: "client|caching", Arity: 3, Flags: command.OfSession, Run: onSession(clientCaching)},
-	{Name: "client|trackinginfo", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientTrackingInfo)},
-	{Name: "client|getredir", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientGetRedir)},
+// Session is what the commands work with.
+type Session struct {
+	Reads       *Reads
+	IsConnected func(id int64) bool
+}
+
+// Commands are the subcommands of CLIENT about client-side caching. of is asked at each call.
+func Commands(of func(*command.Call) Session) []*command.Command {
+	on := func(run func(Session, *command.Call) error) func(*command.Call) error {
+		return func(c *command.Call) error { return run(of(c), c) }
+	}
+	return []*command.Command{
+		{Name: "client|tracking", Arity: -3, Flags: command.OfSession, Run: on(clientTracking)},
+		{Name: "client|caching", Arity: 3, Flags: command.OfSession, Run: on(clientCaching)},
+		{Name: "client|trackinginfo", Arity: 2, Flags: command.Describes | command.OfSession, Run: on(clientTrackingInfo)},
+		{Name: "client|getredir", Arity: 2, Flags: command.Describes | command.OfSession, Run: on(clientGetRedir)},
+	}
 }
 
 // The refusals of CLIENT CACHING, in Redis's words.
@@ -25,29 +35,29 @@ const (
 // session that tracks already may say ON again, to add prefixes or change where messages go; a change between the default
 // mode and BCAST, or between OPTIN and OPTOUT, is refused (Mode.Follow). s.tracked.reads is false for BCAST: there the
 // prefixes decide, and no read is noted.
-func clientTracking(s *Session, c *command.Call) error {
-	mode, err := tracking.Parse(c, func(id int64) bool { return s.server.session(id) != nil })
+func clientTracking(s Session, c *command.Call) error {
+	mode, err := Parse(c, s.IsConnected)
 	switch {
 	case err != nil:
 		return err
 	case c.Args.Is(2, "off"):
-		s.tracked.stop()
+		s.Reads.Stop()
 	case !c.Args.Is(2, "on"):
 		return command.ErrSyntax
 	default:
-		if err := mode.Follow(s.client.tracking.Mode()); err != nil {
+		if err := mode.Follow(s.Reads.client.Mode()); err != nil {
 			return err
 		}
-		s.server.tracked.Add(&s.client.tracking, mode)
-		s.tracked.reads = !mode.Broadcast
+		s.Reads.table.Add(s.Reads.client, mode)
+		s.Reads.reads = !mode.Broadcast
 	}
 	return c.OK()
 }
 
 // clientCaching is CLIENT CACHING. It reverses, for the next command, what OPTIN or OPTOUT has chosen; the word must be
-// the one that makes a difference in that mode. The flag is dropped by endCaching.
-func clientCaching(s *Session, c *command.Call) error {
-	mode := s.client.tracking.Mode()
+// the one that makes a difference in that mode. The flag is dropped by EndCaching.
+func clientCaching(s Session, c *command.Call) error {
+	mode := s.Reads.client.Mode()
 	switch {
 	case mode == nil:
 		return errCachingNoMode
@@ -62,26 +72,26 @@ func clientCaching(s *Session, c *command.Call) error {
 	default:
 		return command.ErrSyntax
 	}
-	s.tracked.caching = true
+	s.Reads.caching = true
 	return c.OK()
 }
 
 // clientTrackingInfo is CLIENT TRACKINGINFO. A redirect of -1 says that tracking is off, 0 that it is on and messages come
 // by this connection.
-func clientTrackingInfo(s *Session, c *command.Call) error {
-	mode := s.client.tracking.Mode()
+func clientTrackingInfo(s Session, c *command.Call) error {
+	mode := s.Reads.client.Mode()
 	flags, redirect := []string{"off"}, int64(-1)
 	if mode != nil {
 		flags, redirect = []string{"on"}, mode.Redirect
 	} else {
-		mode = new(tracking.Mode)
+		mode = new(Mode)
 	}
 	for _, flag := range []struct {
 		name string
 		set  bool
 	}{
-		{"bcast", mode.Broadcast}, {"optin", mode.OptIn}, {"caching-yes", mode.OptIn && s.tracked.caching}, {"optout", mode.OptOut},
-		{"caching-no", mode.OptOut && s.tracked.caching}, {"noloop", mode.NoLoop}, {"broken_redirect", s.client.tracking.Broken()},
+		{"bcast", mode.Broadcast}, {"optin", mode.OptIn}, {"caching-yes", mode.OptIn && s.Reads.caching}, {"optout", mode.OptOut},
+		{"caching-no", mode.OptOut && s.Reads.caching}, {"noloop", mode.NoLoop}, {"broken_redirect", s.Reads.client.Broken()},
 	} {
 		if flag.set {
 			flags = append(flags, flag.name)
@@ -91,29 +101,35 @@ func clientTrackingInfo(s *Session, c *command.Call) error {
 }
 
 // clientGetRedir is CLIENT GETREDIR.
-func clientGetRedir(s *Session, c *command.Call) error {
-	c.Out.Int(s.client.tracking.Redirect())
+func clientGetRedir(s Session, c *command.Call) error {
+	c.Out.Int(s.Reads.client.Redirect())
 	return nil
 }
 
-// trackedReads is the session's side of CLIENT TRACKING; package tracking has the table.
-type trackedReads struct {
-	table   *tracking.Table
-	client  *tracking.Client
+// Reads are the session's side of CLIENT TRACKING. Only the session uses it.
+type Reads struct {
+	table   *Table
+	client  *Client
 	reads   bool // keys that are read go into the table
 	caching bool // CLIENT CACHING concerns the next command, or the transaction
 }
 
-// stop makes the session track no more. It may be called when it does not: RESET and Close do. Messages that are
+// NewReads returns those of a client that tracks nothing.
+func NewReads(table *Table, client *Client) Reads { return Reads{table: table, client: client} }
+
+// IsCaching reports whether CLIENT CACHING concerns the next command.
+func (t *Reads) IsCaching() bool { return t.caching }
+
+// Stop makes the session track no more. It may be called when it does not: RESET and Close do. Messages that are
 // in the mailbox by then are still delivered.
-func (t *trackedReads) stop() {
+func (t *Reads) Stop() {
 	t.reads, t.caching = false, false
 	t.table.Remove(t.client)
 }
 
-// note notes which keys a command has read, while they are locked. In a transaction that has changed something
+// Note notes which keys a command has read, while they are locked. In a transaction that has changed something
 // the read takes its place among the changes, so that those before it do not make it obsolete.
-func (t *trackedReads) note(c *command.Call) {
+func (t *Reads) Note(c *command.Call) {
 	if !t.reads || c.Tx == nil || c.Command.Flags&(command.ReadOnly|command.RunsScript) != command.ReadOnly || !t.client.Mode().Tracks(t.caching) {
 		return
 	}
@@ -127,9 +143,9 @@ func (t *trackedReads) note(c *command.Call) {
 	t.table.Remember(t.client, keys)
 }
 
-// endCaching ends what CLIENT CACHING has begun: it holds for the next command, or the next transaction as a whole.
-func (t *trackedReads) endCaching(cmd *command.Command, queued *queue) {
-	if t.caching && queued == nil && (cmd == nil || cmd.Container == nil || cmd.Container.Name != "client") {
+// EndCaching ends what CLIENT CACHING has begun: it holds for the next command, or the next transaction as a whole.
+func (t *Reads) EndCaching(cmd *command.Command, queued bool) {
+	if t.caching && !queued && (cmd == nil || cmd.Container == nil || cmd.Container.Name != "client") {
 		t.caching = false
 	}
 }

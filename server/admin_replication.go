@@ -10,10 +10,12 @@ import (
 // This server is always a master without replicas. Tools that ask get Redis's answers for that, and what
 // would make it a replica is refused.
 
-var replicationCommands = []*command.Command{
-	{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Run: onSession(waitCommand)},
-	{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Group: command.GroupGeneric,
-		Run: onSession(waitaofCommand)},
+func replicationCommands(of adminSource) []*command.Command {
+	return []*command.Command{
+		{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Run: of.on(waitCommand)},
+		{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Group: command.GroupGeneric,
+			Run: of.on(waitaofCommand)},
+	}
 }
 
 // parseMilliseconds returns argument i as a time-out, 0 for no end. WAIT, WAITAOF and CLIENT PAUSE give theirs in
@@ -34,7 +36,7 @@ const maxTimeout = 100 * 365 * 24 * time.Hour
 
 // waitCommand is WAIT. No replica has anything, so the number of those that have all is 0: at once if that is enough,
 // otherwise when the time is over, as from a Redis whose replicas are all gone. Within EXEC it does not wait.
-func waitCommand(s *Session, c *command.Call) error {
+func waitCommand(a *Admin, c *command.Call) error {
 	replicas, err := c.Args.ParseInt(1)
 	if err != nil {
 		return err
@@ -46,13 +48,13 @@ func waitCommand(s *Session, c *command.Call) error {
 	if replicas <= 0 || c.Queued {
 		return c.Int(0, nil)
 	}
-	return s.waitLong(c, timeout, func(c *command.Call) { c.Out.Int(0) })
+	return a.wait(c, timeout, func(c *command.Call) { c.Out.Int(0) })
 }
 
 // waitaofCommand is WAITAOF. What this server has written is on disk when it replies, but within EXEC, whose
 // commit is still to come. The sync is made here, whatever the store's sync mode, and also if numlocal is 0: the
 // reply says 1 for this server. It leaves the event loop for that. Replicas are waited for as in WAIT.
-func waitaofCommand(s *Session, c *command.Call) error {
+func waitaofCommand(a *Admin, c *command.Call) error {
 	local, ok := number.ParseInt(c.Arg(1))
 	if !ok || local < 0 || local > 1 {
 		if !ok {
@@ -71,11 +73,11 @@ func waitaofCommand(s *Session, c *command.Call) error {
 	if c.Queued {
 		return c.Reply([]any{0, 0})
 	}
-	if err := s.server.store.Sync(); err != nil {
+	if err := a.state.store.Sync(); err != nil {
 		return err
 	}
 	if replicas == 0 {
 		return c.Reply([]any{1, 0})
 	}
-	return s.waitLong(c, timeout, func(c *command.Call) { _ = c.Reply([]any{1, 0}) })
+	return a.wait(c, timeout, func(c *command.Call) { _ = c.Reply([]any{1, 0}) })
 }

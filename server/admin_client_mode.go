@@ -6,17 +6,17 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// clientModeCommands change how connections are served: whether they get replies, whether they wait,
-// whether they are closed first when memory is short.
-var clientModeCommands = []*command.Command{
-	{Name: "client|reply", Arity: 3, Flags: command.OfSession, Run: onSession(clientReply)},
-	{Name: "client|pause", Arity: -3, Flags: command.OfOperator, Run: onSession(clientPause)},
-	{Name: "client|unpause", Arity: 2, Flags: command.OfOperator,
-		Run: onSession(func(s *Session, c *command.Call) error { s.server.endPause(); return c.OK() })},
-	{Name: "client|no-evict", Arity: 3, Flags: command.OfOperator,
-		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noEvict.Store) })},
-	{Name: "client|no-touch", Arity: 3, Flags: command.OfSession,
-		Run: onSession(func(s *Session, c *command.Call) error { return setMode(c, s.client.noTouch.Store) })},
+// clientModeCommands change how connections are served: whether they wait, whether they are closed first when memory is short.
+func clientModeCommands(of adminSource) []*command.Command {
+	return []*command.Command{
+		{Name: "client|pause", Arity: -3, Flags: command.OfOperator, Run: of.on(clientPause)},
+		{Name: "client|unpause", Arity: 2, Flags: command.OfOperator,
+			Run: of.on(func(a *Admin, c *command.Call) error { a.state.endPause(); return c.OK() })},
+		{Name: "client|no-evict", Arity: 3, Flags: command.OfOperator,
+			Run: of.on(func(a *Admin, c *command.Call) error { return setMode(c, a.client.noEvict.Store) })},
+		{Name: "client|no-touch", Arity: 3, Flags: command.OfSession,
+			Run: of.on(func(a *Admin, c *command.Call) error { return setMode(c, a.client.noTouch.Store) })},
+	}
 }
 
 // setMode sets what ON and OFF choose. The target is atomic: evictions read noEvict from other sessions. NO-TOUCH is
@@ -36,7 +36,7 @@ func setMode(c *command.Call, set func(bool)) error {
 // clientPause is CLIENT PAUSE. It concerns the caller too, from its next command on. The time is in milliseconds from
 // now; a pause that is under way never becomes shorter or milder by another one, see pause.begin. A pause of writes can be
 // ended by CLIENT UNPAUSE; one of all commands holds that up too, as in Redis, and ends by its time only.
-func clientPause(s *Session, c *command.Call) error {
+func clientPause(a *Admin, c *command.Call) error {
 	all := true
 	switch {
 	case len(c.Args) > 4:
@@ -50,6 +50,6 @@ func clientPause(s *Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	s.server.pause.begin(time.Now().Add(timeout), all)
+	a.state.pause.begin(time.Now().Add(timeout), all)
 	return c.OK()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -14,30 +15,34 @@ import (
 
 // clientCommands read and change what CLIENT LIST shows. Other sessions may be at work at the same
 // time: see type client.
-var clientCommands = []*command.Command{
-	{Name: "client|id", Arity: 2, Flags: command.Describes | command.OfSession,
-		Run: onSession(func(s *Session, c *command.Call) error { c.Out.Int(s.id); return nil })},
-	{Name: "client|getname", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientGetName)},
-	{Name: "client|setname", Arity: 3, Flags: command.OfSession,
-		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Done(s.client.setName(c.Arg(2)))
-		})},
-	{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: onSession(clientSetInfo)},
-	{Name: "client|info", Arity: 2, Flags: command.Describes | command.OfSession, Run: onSession(clientInfo)},
-	{Name: "client|list", Arity: -2, Flags: command.Describes | command.OfOperator, Run: onSession(clientList)},
-	command.HelpRow("client"),
+func clientCommands(of adminSource) []*command.Command {
+	return []*command.Command{
+		{Name: "client|id", Arity: 2, Flags: command.Describes | command.OfSession,
+			Run: of.on(func(a *Admin, c *command.Call) error { c.Out.Int(a.client.id()); return nil })},
+		{Name: "client|getname", Arity: 2, Flags: command.Describes | command.OfSession, Run: of.on(clientGetName)},
+		{Name: "client|setname", Arity: 3, Flags: command.OfSession,
+			Run: of.on(func(a *Admin, c *command.Call) error {
+				return c.Done(a.client.setName(c.Arg(2)))
+			})},
+		{Name: "client|setinfo", Arity: 4, Flags: command.OfSession, Run: of.on(clientSetInfo)},
+		{Name: "client|info", Arity: 2, Flags: command.Describes | command.OfSession, Run: of.on(clientInfo)},
+		{Name: "client|list", Arity: -2, Flags: command.Describes | command.OfOperator, Run: of.on(clientList)},
+		command.HelpRow("client"),
+	}
 }
 
 // clientControlCommands end connections and waits of others. Both only ask for it: the goroutine or the loop that
 // drives the other session does the rest, so neither command waits for it.
-var clientControlCommands = []*command.Command{
-	{Name: "client|kill", Arity: -3, Flags: command.OfOperator, Run: onSession(clientKill)},
-	{Name: "client|unblock", Arity: -3, Flags: command.OfOperator, Run: onSession(clientUnblock)},
+func clientControlCommands(of adminSource) []*command.Command {
+	return []*command.Command{
+		{Name: "client|kill", Arity: -3, Flags: command.OfOperator, Run: of.on(clientKill)},
+		{Name: "client|unblock", Arity: -3, Flags: command.OfOperator, Run: of.on(clientUnblock)},
+	}
 }
 
 // clientGetName is CLIENT GETNAME: null without a name.
-func clientGetName(s *Session, c *command.Call) error {
-	if name := *s.client.name.Load(); name != "" {
+func clientGetName(a *Admin, c *command.Call) error {
+	if name := *a.client.name.Load(); name != "" {
 		c.Out.BulkString(name)
 		return nil
 	}
@@ -47,12 +52,12 @@ func clientGetName(s *Session, c *command.Call) error {
 
 // clientSetInfo is CLIENT SETINFO, by which libraries give their name and version. Unlike a name set by SETNAME both
 // survive RESET: they are of the program, not of the connection's use.
-func clientSetInfo(s *Session, c *command.Call) error {
+func clientSetInfo(a *Admin, c *command.Call) error {
 	switch {
 	case c.Args.Is(2, "lib-name"):
-		return c.Done(setText(&s.client.library, c.Arg(3), "lib-name"))
+		return c.Done(setText(&a.client.library, c.Arg(3), "lib-name"))
 	case c.Args.Is(2, "lib-ver"):
-		return c.Done(setText(&s.client.version, c.Arg(3), "lib-ver"))
+		return c.Done(setText(&a.client.version, c.Arg(3), "lib-ver"))
 	}
 	return command.Errorf("ERR Unrecognized option '%s'", command.Quoted(c.Arg(2)))
 }
@@ -60,17 +65,16 @@ func clientSetInfo(s *Session, c *command.Call) error {
 // clientInfo is CLIENT INFO. The counts of this session are flushed before, so that it shows this
 // command: cmd= is noted when a run of equal commands ends. An embedded session has a line too, though
 // it is in no list.
-func clientInfo(s *Session, c *command.Call) error {
-	s.flushStats()
-	s.noteFigures()
-	c.Out.Verbatim("txt", s.client.listLine(time.Now())+"\n")
+func clientInfo(a *Admin, c *command.Call) error {
+	a.flush()
+	c.Out.Verbatim("txt", a.client.listLine(time.Now())+"\n")
 	return nil
 }
 
 // clientList is CLIENT LIST. As in Redis a selection by TYPE and one by ID exclude each other, and an id
 // that no client has is skipped. Sessions go on meanwhile, so neither the list nor a line is of one moment.
 // Lines are formatted with no lock held.
-func clientList(s *Session, c *command.Call) error {
+func clientList(a *Admin, c *command.Call) error {
 	var wanted map[int64]bool
 	kind := ""
 	switch {
@@ -91,13 +95,12 @@ func clientList(s *Session, c *command.Call) error {
 	default:
 		return command.ErrSyntax
 	}
-	s.flushStats()
-	s.noteFigures()
+	a.flush()
 	now := time.Now()
 	var lines strings.Builder
-	for _, other := range s.server.listed() {
-		if (wanted == nil || wanted[other.id]) && (kind == "" || kind == other.client.kind()) {
-			lines.WriteString(other.client.listLine(now))
+	for _, other := range a.state.clients.listed() {
+		if (wanted == nil || wanted[other.id()]) && (kind == "" || kind == other.kind()) {
+			lines.WriteString(other.listLine(now))
 			lines.WriteByte('\n')
 		}
 	}
@@ -124,7 +127,7 @@ type clientFilter struct {
 
 // parse reads the words of CLIENT KILL. The old form has one argument, an address, and does kill
 // the caller; in the new form SKIPME is yes unless it is set.
-func (f *clientFilter) parse(c *command.Call) error {
+func (f *clientFilter) parse(c *command.Call, users *acl.Users) error {
 	if len(c.Args) == 3 {
 		address := c.Key(2)
 		*f = clientFilter{remote: &address, byAddress: true}
@@ -135,7 +138,7 @@ func (f *clientFilter) parse(c *command.Call) error {
 		if i+1 == len(c.Args) {
 			return command.ErrSyntax
 		}
-		if err := f.option(c, i); err != nil {
+		if err := f.option(c, i, users); err != nil {
 			return err
 		}
 	}
@@ -145,7 +148,7 @@ func (f *clientFilter) parse(c *command.Call) error {
 // option reads one word of CLIENT KILL and its value. A word that comes twice holds as it came last. A user that does
 // not exist is an error and not a filter that matches nobody, as in Redis; MAXAGE is of 7.4. An age that is
 // too long for a time.Duration is cut to 272 years, which matches nobody either.
-func (f *clientFilter) option(c *command.Call, i int) error {
+func (f *clientFilter) option(c *command.Call, i int, users *acl.Users) error {
 	value := c.Key(i + 1)
 	switch {
 	case c.Args.Is(i, "id"):
@@ -173,7 +176,7 @@ func (f *clientFilter) option(c *command.Call, i int) error {
 	case c.Args.Is(i, "laddr"):
 		f.local = &value
 	case c.Args.Is(i, "user"):
-		if sessionOf(c).server.users.Get(value) == nil {
+		if users.Get(value) == nil {
 			return command.Errorf("ERR No such user '%s'", command.Quoted(c.Arg(i+1)))
 		}
 		f.user = value
@@ -197,17 +200,17 @@ func isClientType(kind string) bool {
 	return false
 }
 
-// matches says whether the filter means a session. All that is given must hold. It is asked for sessions of other
+// matches says whether the filter means a client. All that is given must hold. It is asked for sessions of other
 // goroutines, and reads only what is constant or atomic.
-func (f *clientFilter) matches(s, me *Session) bool {
+func (f *clientFilter) matches(c, me *client) bool {
 	switch {
-	case f.remote != nil && *f.remote != s.client.remote,
-		f.local != nil && *f.local != s.client.local,
-		f.hasID && f.id != s.id,
-		f.user != "" && f.user != s.client.user.Load().Name(),
-		f.clientType != "" && f.clientType != s.client.kind(),
-		f.hasMaxAge && time.Since(s.client.born) < f.maxAge,
-		f.skipMe && s == me:
+	case f.remote != nil && *f.remote != c.remote,
+		f.local != nil && *f.local != c.local,
+		f.hasID && f.id != c.id(),
+		f.user != "" && f.user != c.user.Load().Name(),
+		f.clientType != "" && f.clientType != c.kind(),
+		f.hasMaxAge && time.Since(c.born) < f.maxAge,
+		f.skipMe && c == me:
 		return false
 	}
 	return true
@@ -215,19 +218,19 @@ func (f *clientFilter) matches(s, me *Session) bool {
 
 // clientKill is CLIENT KILL. Who kills himself gets the reply first. Connections are closed from
 // here without waiting: a killed session finds out when it next reads or writes.
-func clientKill(s *Session, c *command.Call) error {
+func clientKill(a *Admin, c *command.Call) error {
 	var f clientFilter
-	if err := f.parse(c); err != nil {
+	if err := f.parse(c, a.state.users); err != nil {
 		return err
 	}
 	killed := 0
-	for _, other := range s.server.listed() {
-		if !f.matches(other, s) {
+	for _, other := range a.state.clients.listed() {
+		if !f.matches(other, a.client) {
 			continue
 		}
-		if other == s {
-			s.closed = true // once the reply is sent
-		} else if !other.client.killOnce(nil) {
+		if other == a.client {
+			a.end() // once the reply is sent
+		} else if !other.killOnce(nil) {
 			continue
 		}
 		killed++
@@ -244,7 +247,7 @@ func clientKill(s *Session, c *command.Call) error {
 // clientUnblock is CLIENT UNBLOCK: 0 if the client is not waiting, or is being served at this
 // moment: then it gets its element. TIMEOUT, the default, makes the other command reply as if its time
 // were over, ERROR with UNBLOCKED.
-func clientUnblock(s *Session, c *command.Call) error {
+func clientUnblock(a *Admin, c *command.Call) error {
 	how := timedOut
 	switch {
 	case len(c.Args) == 3:
@@ -260,11 +263,9 @@ func clientUnblock(s *Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	other := s.server.session(id)
-	if other != nil {
-		if b := other.client.blocked.Load(); b != nil && b.postponed {
-			other = nil // it does not wait in a command: CLIENT UNPAUSE is for it
-		}
+	other := a.state.clients.get(id)
+	if other != nil && other.isPostponed() {
+		other = nil // it does not wait in a command: CLIENT UNPAUSE is for it
 	}
-	return c.Flag(other != nil && other.client.endWaitOf(how), nil)
+	return c.Flag(other != nil && other.endWait(how), nil)
 }

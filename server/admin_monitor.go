@@ -1,0 +1,22 @@
+package server
+
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
+)
+
+func monitorCommand(of adminSource) *command.Command {
+	return &command.Command{
+		Name: "monitor", Arity: 1, Flags: command.OfOperator, Group: command.GroupServer, Run: of.on(monitorRun),
+	}
+}
+
+// monitorRun is MONITOR. From now on the session gets a line for each command of any session. The
+// lines arrive like messages, between the replies to what the session itself sends.
+func monitorRun(a *Admin, c *command.Call) error {
+	if c.Queued {
+		return command.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
+	}
+	a.state.hub.Subscribe(a.client.tracking.Mail, pubsub.Commands, "")
+	return c.OK()
+}
