@@ -34,7 +34,7 @@ type blocked struct {
 	deadline  time.Time           // zero: none
 	reply     func(*command.Call) // replies with what the waiter was given
 	late      func(*command.Call) // replies when the time is over; nil: with a null array
-	postponed bool                // by CLIENT PAUSE or a Cooldown: the command is executed when the wait is over
+	postponed bool                // by CLIENT PAUSE: the command is executed when the wait is over
 	forRoom   bool                // postponed until there is memory for its reply: see reply_budget.go
 	held      int                 // memory of its arguments and of its places in the queues of keys
 	ended     chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it

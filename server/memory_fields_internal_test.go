@@ -27,7 +27,7 @@ server.Session         ours     server runInCallTx runCallFunc interrupt askRoom
 server.Session         operator pendingLibraries
 server.scriptRun       brief    keys declared inner
 server.scriptRun       shared   program function
-server.scriptRun       ours     needs tx host
+server.scriptRun       ours     tx host
 server.Server          ours     store runID bound reloads address serving
 server.Server          operator options users config given
 server.Server          held     clients
