@@ -301,6 +301,10 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 		return err
 	}
 	t.undoDeadlines(sp.deadlines)
+	if t.err == t.stopped {
+		t.err = nil
+	}
+	t.stopped = nil
 	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]

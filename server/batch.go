@@ -50,10 +50,11 @@ type request struct {
 	session    *Session // whose it is
 	command    *command.Command
 	args       [][]byte
-	firstKey   string           // see command.Call.FirstKey
-	parserMark int              // where the parser found it
-	locks      scripts.LockMode // of a script
-	postponed  bool             // it was not executed: see Session.postpones
+	firstKey   string         // see command.Call.FirstKey
+	parserMark int            // where the parser found it
+	script     *scripts.Known // of a script
+	postponed  bool           // it was not executed: see Session.postpones
+	alone      bool           // a script that was rolled back, and is executed after the transaction
 	outcome    outcome
 }
 
@@ -83,7 +84,7 @@ const (
 // batch has run.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := s.batch
-	locks, ok := s.canBatch(cmd, args)
+	script, ok := s.canBatch(cmd, args)
 	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
 		return false
 	}
@@ -93,21 +94,22 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	}
 	from := len(b.args)
 	b.args = append(b.args, args...)
-	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), locks: locks})
+	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), script: script})
 	b.bytes += size
 	return true
 }
 
-// canBatch says whether a request of this session may be batched. So may a script, which needs locks, and in an event
-// loop one whose reply is bounded (see maxReply).
-func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+// canBatch says whether a request of this session may be batched. So may a script, and in an event loop a request whose
+// reply is bounded (see maxReply).
+func (s *Session) canBatch(cmd *command.Command, args [][]byte) (script *scripts.Known, ok bool) {
 	if s.replies != replyOn || s.tracked.IsCaching() {
-		return 0, false
+		return nil, false
 	}
 	if cmd.Flags&command.RunsScript != 0 {
-		return s.canBatchScript(cmd, args)
+		script = s.canBatchScript(cmd, args)
+		return script, script != nil
 	}
-	return 0, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
+	return nil, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
 }
 
 // sizeOf is the length of all arguments.
@@ -134,8 +136,8 @@ func (b *batch) add(r request) {
 		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
-	b.writes = b.writes || r.command.IsWrite() || r.locks&scripts.LockWrite != 0
-	b.whole = b.whole || r.locks&scripts.LockWhole != 0
+	b.writes = b.writes || r.command.IsWrite() || r.script != nil && r.script.Writes.Load()
+	b.whole = b.whole || r.script != nil && r.script.AllKeys.Load()
 	b.saves = b.saves || r.command.SavesCount(r.args)
 	b.mixed = b.mixed || b.requests[0].session != r.session
 	b.namespace = r.session.namespace
@@ -157,7 +159,7 @@ func (s *Session) runBatch() bool {
 func (b *batch) run() {
 	for b.done = 0; b.done < len(b.requests); {
 		rest := b.requests[b.done:]
-		if len(rest) > 1 && !b.singly {
+		if len(rest) > 1 && !b.singly && !rest[0].alone {
 			b.runTogether()
 			continue
 		}
@@ -191,12 +193,6 @@ func (b *batch) runTogether() {
 	}
 	if err != nil {
 		b.undo(from)
-		if err == errMoreLocks {
-			if b.lockMore(from) {
-				return
-			}
-			err = errWouldWait
-		}
 		switch wouldWait := errors.Is(err, errWouldWait); {
 		case b.saves && !b.writes && !lead.closed && !wouldWait:
 			b.saves = false // without that it needs no write
@@ -218,20 +214,6 @@ func (b *batch) runTogether() {
 		}
 	}
 	b.noteExecuted(from, start)
-}
-
-// lockMore notes what the scripts of the batch need by now, and reports whether that is more than before.
-func (b *batch) lockMore(from int) bool {
-	before := b.locks()
-	for i := range b.requests[from:] {
-		r := &b.requests[from+i]
-		if r.command.Flags&command.RunsScript != 0 {
-			r.locks, _ = r.session.canBatchScript(r.command, r.args)
-			b.writes = b.writes || r.locks&scripts.LockWrite != 0
-			b.whole = b.whole || r.locks&scripts.LockWhole != 0
-		}
-	}
-	return b.locks() != before
 }
 
 // noteExecuted counts and reports the requests of a transaction, and ends their calls.
@@ -332,9 +314,12 @@ func (b *batch) runInTx(tx *db.Tx) error {
 		handedOver := true
 		if !r.session.postpones(r) {
 			var err error
-			r.session.locks = b.locks()
+			r.session.allLocked = b.whole
 			if handedOver, err = r.run(tx); err != nil {
 				return err
+			}
+			if r.alone {
+				break
 			}
 		}
 		b.done++
@@ -343,17 +328,6 @@ func (b *batch) runInTx(tx *db.Tx) error {
 		}
 	}
 	return nil
-}
-
-// locks are what scripts of the batch may do.
-func (b *batch) locks() (m scripts.LockMode) {
-	if b.writes {
-		m |= scripts.LockWrite
-	}
-	if b.whole {
-		m |= scripts.LockWhole
-	}
-	return m
 }
 
 // run executes one request of a batch. handedOver is false if the transaction must end for those
@@ -367,10 +341,14 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	case err == errNoRoom:
 		s.awaitRoom(r.command, r.parserMark, from)
 		r.postponed = true
-	case err == errLong:
+	case (err == errLong || err == errRestart) && s.inLoop:
 		s.out.Truncate(from)
 		s.leave(r.parserMark)
 		r.postponed = true
+	case err == errLong, err == errRestart:
+		s.out.Truncate(from)
+		s.out.SetLimit(0)
+		r.alone = true
 	case err != nil:
 		return false, err
 	case refusal != "":
@@ -386,12 +364,12 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 }
 
 // postpones reports whether a request is left to the parser, which returns it again: enough replies
-// wait for the client, it cools down, or a request before this was left. A closed session executes nothing more.
+// wait for the client, or a request before this was left. A closed session executes nothing more.
 func (s *Session) postpones(r *request) bool {
 	switch {
 	case s.closed:
 	case s.rewound && r.parserMark >= s.rewoundTo:
-	case s.Paused() || s.cooldown.Active():
+	case s.Paused():
 		s.rewind(r.parserMark)
 	default:
 		return false

@@ -99,13 +99,10 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case s.inLoop && p.Shuns():
+	if s.inLoop && p.RunsApart() {
 		return errLong
-	case !s.keepsScriptsShort():
-		p.RunsAside()
 	}
-	r := s.newRun(c, &p.Needs)
+	r := s.newRun(c, &p.Known)
 	defer r.reset()
 	r.program, r.readOnly = p.Program, c.Command.Flags&command.ReadOnly != 0
 	if p.Declared {
@@ -114,13 +111,7 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 		}
 	}
 	r.Script.Name, r.Script.Keys, r.Script.Args = p.SHA, keys, args
-	if err = s.runScript(r); err == errLong {
-		p.TookLong()
-		if r.within {
-			err = errWouldWait // others share the transaction
-		}
-	}
-	return err
+	return s.runScript(r)
 }
 
 // fcallCommand is FCALL and FCALL_RO.
@@ -133,7 +124,7 @@ func fcallCommand(s *Session, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	r := s.newRun(c, &f.Needs)
+	r := s.newRun(c, &f.Known)
 	defer r.reset()
 	r.function, r.IsFunction = f.Function, true
 	if err := r.obeyFlags(f.Flags); err != nil {
@@ -232,7 +223,6 @@ func (s *Session) loadLibrary(source string) (*script.Library, error) {
 	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}
 	lib, err := s.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
 	if refused, ok := script.ErrorOf(err); ok {
-		s.coolDown(&r.Script)
 		return nil, command.Error("ERR " + string(refused))
 	}
 	return lib, err

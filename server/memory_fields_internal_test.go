@@ -27,7 +27,7 @@ server.Session         ours     server runInCallTx runCallFunc interrupt askRoom
 server.Session         operator pendingLibraries
 server.scriptRun       brief    keys declared inner
 server.scriptRun       shared   program function
-server.scriptRun       ours     needs tx host
+server.scriptRun       ours     tx host
 server.Server          ours     bound address serving
 server.State           ours     store runID table options server
 server.Server          operator options

@@ -55,19 +55,14 @@ func (p *pause) state() (until time.Time, all bool) {
 	return p.until, p.all
 }
 
-// postpone makes the session wait before a command that the pause concerns, or while it cools down, and reports whether
-// it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
+// postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
 // embedded session is never paused: it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
 	if invalid != nil || !s.client.isDriven() {
 		return false
 	}
 	until, all := s.server.pause.state()
-	paused := !until.IsZero() && (all || s.mayReplicate(cmd, args))
-	if cool := s.cooldown.Until(); !paused || cool.After(until) {
-		until = cool
-	}
-	if until.IsZero() {
+	if until.IsZero() || !all && !s.mayReplicate(cmd, args) {
 		return false
 	}
 	mark := s.parser.Mark()
@@ -76,7 +71,7 @@ func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) b
 	}
 	s.parser.Rewind(mark)
 	s.block(&blocked{Wait: newPostponement(until), command: cmd})
-	if until, _ := s.server.pause.state(); paused && until.IsZero() {
+	if until, _ := s.server.pause.state(); until.IsZero() {
 		s.client.endWait(timedOut) // endPause may have looked for those who wait before this one did
 	}
 	return true

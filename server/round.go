@@ -102,23 +102,18 @@ func (v *State) scriptStaysInLoop(cmd *command.Command) bool {
 	return strings.HasPrefix(cmd.Name, "eval") && !v.hub.Monitored()
 }
 
-// canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its
-// runs so far have needed. One that turns out to need more ends the transaction with errMoreLocks, one that takes long
-// with errWouldWait.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+// canBatchScript returns what is known of a script that may share a transaction with other requests; nil if it may not.
+// One that is not known to need all keys and declares none may need no lock, and a transaction without keys locks all.
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripts.Known {
 	v := s.server
 	if !v.scriptStaysInLoop(cmd) {
-		return 0, false
+		return nil
 	}
 	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
-	if p == nil || p.Shuns() {
-		return 0, false
+	if p == nil || p.RunsApart() || !p.AllKeys.Load() && string(args[2]) == "0" {
+		return nil
 	}
-	locks = scripts.LockMode(p.Needs.Load())
-	if !s.inLoop && locks&scripts.LockWhole == 0 && string(args[2]) == "0" {
-		return 0, false // without keys it may need no lock, and a transaction without keys locks all
-	}
-	return locks, true
+	return &p.Known
 }
 
 // runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -21,48 +20,45 @@ import (
 // A script is one transaction: what it writes becomes visible with its end, as one commit, also if it ends with an
 // error, as in Redis. Its commands run in it as those of a MULTI do.
 //
-// The transaction begins with the first command that needs one. It locks the keys that the script declares, for
-// reading, unless something says that more is needed: the words of the source that are commands that write, and what
-// earlier runs have needed. If that was too little, a command that writes or a key that was not declared ends the
-// attempt: what it wrote is rolled back, and the script begins again with the locks that it needs. Nobody has seen
-// anything of the first attempt: messages are sent with the commit, and while MONITOR watches, scripts have all locks.
+// The transaction begins with the first command that needs one. It locks the keys that the script declares, or all keys
+// if an earlier run has touched others; for writing if the source names a command that writes, or an earlier run has
+// written. If that was too little the run is rolled back and begins again (errRestart), and what it lacked is known from
+// then on. Nobody has seen anything of what it did: messages are sent with the commit, and while MONITOR watches, scripts
+// lock everything from the start.
 //
-// An event loop runs a script itself as long as that is short: it ends the attempt with errLong when the script has
-// taken loopSteps, when it calls a command that the loop does not execute, or when its commands have asked loopAsks
-// times whether to go on. The session leaves the loop then and begins again, as for a lock that somebody holds. A batch
-// outside of an event loop keeps its scripts as short, and executes its requests one by one if one is not.
+// An event loop runs a script itself, and a batch takes it among its requests, as long as it is short: it may take
+// loopSteps, call commands that the loop would execute, and these may ask loopAsks times whether to go on. One that
+// takes longer is rolled back and begins again on its own, where it may last (errLong). So does, in a batch, one that
+// lacks locks; the other requests of the batch go on.
 
-// errRestart ends an attempt whose locks are too few.
+// errRestart ends a run whose locks are too few. It has changed nothing, and begins again.
 var errRestart = errors.New("server: the script needs more locks")
 
-// errMoreLocks ends a batch whose locks are too few for one of its scripts.
-var errMoreLocks = errors.New("server: a script of the batch needs more locks")
-
-// scriptRun is one execution of a script, in one or more attempts.
+// scriptRun is one execution of a script, which may begin again.
 type scriptRun struct {
 	scripts.Run
 	session  *Session
 	host     script.Host // that of all runs of the session
-	needs    *atomic.Uint32
+	known    *scripts.Known
 	program  *script.Program
 	function *script.Function // without a program
 	readOnly bool
 	mayGrow  bool // also while maxmemory is exceeded
-	short    bool // maxmemory was exceeded when it began
+	noMemory bool // maxmemory was exceeded when it began
 
 	oneSlot bool // all keys that it touches must be of one slot of the cluster
 	slot    int  // of those that it has declared or touched; -1 without any
 
 	limit int // of the replies of its commands
 
-	declared map[string]struct{} // the keys, if they are many
-	mode     scripts.LockMode    // of the attempt
-	tx       *db.Tx              // nil until a command needs it
-	within   bool                // tx is that of EXEC
-	asked    int                 // how often its commands have asked whether to go on
-	isLong   bool
-	inner    command.Call // of its command
-	keys     []string     // of that
+	declared  map[string]struct{} // the keys, if they are many
+	tx        *db.Tx              // nil until a command needs it
+	within    bool                // tx is that of EXEC or of a batch
+	allLocked bool                // tx has locked all keys
+	asked     int                 // how often its commands have asked whether to go on
+	isLong    bool
+	inner     command.Call // of its command
+	keys      []string     // of that
 }
 
 // keepsScriptsShort reports whether a script may take little time only: others wait for the event loop, or for the locks
@@ -79,9 +75,8 @@ const (
 const manyKeys = 16
 
 // newRun returns a run of the session, for reset at its end. It is the one before, which nobody else knows any more: a
-// session runs one script at a time, and a script cannot call another. needs is where the script keeps, for all
-// sessions, which locks it has turned out to need.
-func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
+// session runs one script at a time, and a script cannot call another.
+func (s *Session) newRun(c *command.Call, known *scripts.Known) *scriptRun {
 	r := s.scriptRun
 	if r == nil {
 		r = &scriptRun{session: s}
@@ -89,7 +84,7 @@ func (s *Session) newRun(c *command.Call, needs *atomic.Uint32) *scriptRun {
 		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wrote
 		s.scriptRun = r
 	}
-	r.Call, r.needs = c, needs
+	r.Call, r.known = c, known
 	return r
 }
 
@@ -99,8 +94,8 @@ func (r *scriptRun) reset() {
 	*r = scriptRun{session: r.session, host: r.host, keys: kept(r.keys)}
 }
 
-// runScript runs a script until it has had the locks that it needs. Its error is the reply, but no reason to roll
-// back, not even within EXEC.
+// runScript runs a script until it has had the locks that it needs; in a batch it returns errRestart instead. Its error
+// is the reply, but no reason to roll back, not even within EXEC.
 func (s *Session) runScript(r *scriptRun) error {
 	c := r.Call
 	s.scripts.Runs.Start()
@@ -111,16 +106,17 @@ func (s *Session) runScript(r *scriptRun) error {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
-	r.short = !r.mayGrow && s.server.memoryIsShort(!r.within)
+	r.noMemory = !r.mayGrow && s.server.memoryIsShort(!r.within)
 	if len(r.Script.Keys) > manyKeys {
 		r.declared = make(map[string]struct{}, len(r.Script.Keys))
 		for _, key := range r.Script.Keys {
 			r.declared[string(key)] = struct{}{}
 		}
 	}
-	r.mode = scripts.LockMode(r.needs.Load())
 	if r.within && s.keepsScriptsShort() {
-		r.mode = s.locks
+		if s.server.hub.Monitored() { // since the transaction began
+			return errRestart
+		}
 		before := s.interrupt
 		if s.inLoop {
 			before = nil
@@ -128,43 +124,27 @@ func (s *Session) runScript(r *scriptRun) error {
 		serverside.DB.SetInterrupt(c.Tx, r.interrupted)
 		defer serverside.DB.SetInterrupt(c.Tx, before)
 	}
-	switch {
-	case !s.server.hub.Monitored():
-	case r.within && s.keepsScriptsShort(): // since the transaction began
-		return errWouldWait
-	default:
-		r.mode = scripts.LockFinal
-	}
 	from, counted := c.Out.Len(), s.attempt.Len()
-	for {
-		err := r.attempt()
-		if err == errRestart {
-			r.needs.Store(uint32(r.mode))
-			continue
-		}
-		if failed, ok := script.ErrorOf(err); ok {
-			s.coolDown(&r.Script)
-			c.Out.Truncate(from)
-			s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
-			c.Out.Error(string(failed))
-			err = nil
-		}
-		if err != nil {
-			s.attempt.Truncate(counted)
-		}
-		if !s.inAttempt {
-			s.attempt.Count(&s.server.counters)
-		}
-		return err
+	err := r.attempt()
+	for err == errRestart && !r.within {
+		err = r.attempt()
 	}
-}
-
-// coolDown makes the client wait after a run that was stopped or has exhausted a limit, unless the run was a short one. An
-// embedded session does not wait: nobody would wake it.
-func (s *Session) coolDown(r *script.Run) {
-	if !s.keepsScriptsShort() && s.client.isDriven() {
-		s.cooldown.Note(r.StoppedAfter)
+	if failed, ok := script.ErrorOf(err); ok {
+		c.Out.Truncate(from)
+		s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
+		c.Out.Error(string(failed))
+		err = nil
 	}
+	if err != nil {
+		s.attempt.Truncate(counted)
+	}
+	if err == errLong {
+		r.known.TookLong()
+	}
+	if !s.inAttempt {
+		s.attempt.Count(&s.server.counters)
+	}
+	return err
 }
 
 // count counts a call: that of a script which may have to be executed again, with the end of its attempt.
@@ -180,7 +160,7 @@ func (r *scriptRun) attempt() (err error) {
 	before, space := s.namespace, s.host.Store
 	from := r.Call.Out.Len()
 	replies := s.out.Len()
-	r.tx, r.asked, r.Started = nil, 0, time.Now()
+	r.tx, r.allLocked, r.asked, r.Started = nil, false, 0, time.Now()
 	if !r.Call.Queued {
 		s.unsent = unsentMessages{}
 	}
@@ -189,7 +169,7 @@ func (r *scriptRun) attempt() (err error) {
 		r.slot = cluster.SlotOf(r.Script.Keys[0])
 	}
 	if r.within {
-		r.tx = r.Call.Tx
+		r.tx, r.allLocked = r.Call.Tx, s.allLocked || !s.inAttempt // EXEC has locked all
 	}
 	r.Locking.Store(r.within)
 	err = errPanicked
@@ -213,8 +193,9 @@ func (r *scriptRun) attempt() (err error) {
 		if r.tx == nil || r.within {
 			return
 		}
+		writes := r.tx.Writable()
 		ticket, failed := r.tx.End(outcome)
-		if failed == nil && r.mode&scripts.LockWrite != 0 {
+		if failed == nil && writes {
 			s.holdReplies(ticket, replies)
 		}
 		if failed != nil {
@@ -318,7 +299,7 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
 	}
-	if refusal == "" && r.short && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
+	if refusal == "" && r.noMemory && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
 		refusal = string(errOutOfMemory)
 	}
 	if refusal != "" {
@@ -363,44 +344,41 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 }
 
 // lock begins the transaction if the command needs one, or checks that it locks enough. Locks are only ever taken at
-// the beginning, all at once, so that scripts cannot deadlock; too few of them end the attempt (errRestart). The mode only
-// grows from attempt to attempt, and has two bits, so for lack of locks there are three attempts at most.
+// the beginning, all at once, so that scripts cannot deadlock; too few of them end the run (errRestart). What it lacked
+// is known then, and never forgotten, so a run begins three times at most.
 func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
-	s := r.session
 	if len(cmd.Keys) == 0 && cmd.Flags&command.WholeKeyspace == 0 {
 		return nil
 	}
-	var need scripts.LockMode
-	if r.within && !s.keepsScriptsShort() {
-		return nil // EXEC has locked everything
+	writes := cmd.Writes(args) && !r.readOnly
+	leaves := !r.allLocked && r.leavesDeclared(cmd, args)
+	if writes && !r.known.Writes.Load() {
+		r.known.Writes.Store(true)
 	}
-	if cmd.Writes(args) {
-		need |= scripts.LockWrite
+	if leaves && !r.known.AllKeys.Load() {
+		r.known.AllKeys.Store(true)
 	}
-	if r.mode&scripts.LockWhole == 0 && need&scripts.LockWhole == 0 && r.leavesDeclared(cmd, args) {
-		need |= scripts.LockWhole
-	}
-	if r.tx != nil && r.mode&need == need {
-		return nil
-	}
-	if r.within { // a batch, whose locks are too few
-		r.needs.Or(uint32(need))
-		if s.inAttempt {
-			return errMoreLocks
-		}
-		return errWouldWait
-	}
-	r.mode |= need
-	if r.tx != nil {
+	switch {
+	case r.tx == nil:
+		return r.begin()
+	case leaves, writes && !r.tx.Writable():
 		return errRestart
 	}
+	return nil
+}
+
+// begin begins the transaction, with the locks that the script is known to need, or with all while MONITOR watches.
+func (r *scriptRun) begin() error {
+	s := r.session
+	monitored := s.server.hub.Monitored()
+	write := !r.readOnly && (monitored || r.known.Writes.Load())
 	var keys []string
-	if r.mode&scripts.LockWhole == 0 {
+	if !monitored && !r.known.AllKeys.Load() {
 		for _, key := range r.Script.Keys {
 			keys = append(keys, string(key))
 		}
 	}
-	write := r.mode&scripts.LockWrite != 0 && !r.readOnly
+	r.allLocked = len(keys) == 0
 	var tx *db.Tx
 	var err error
 	if s.inLoop {

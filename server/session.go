@@ -73,14 +73,13 @@ type Session struct {
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch           // commands that are to run together
-	scriptRun   *scriptRun       // of the script that runs, or ran last
-	cooldown    scripts.Cooldown // before the next command is executed
-	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
-	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
-	attempt     stats.Attempt    // what scripts that may have to be executed again have called
-	attemptFrom int              // where in the output the replies of the last one start
-	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
+	batch       *batch        // commands that are to run together
+	scriptRun   *scriptRun    // of the script that runs, or ran last
+	inAttempt   bool          // a transaction of the batch is tried that has a request of this session
+	allLocked   bool          // it has locked all keys
+	attempt     stats.Attempt // what scripts that may have to be executed again have called
+	attemptFrom int           // where in the output the replies of the last one start
+	rewound     bool          // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
 	tracked tracking.Reads
@@ -332,7 +331,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.server.refusesGrowth(cmd, s.queue != nil && s.queue.grows) {
 		err = errOutOfMemory
 	}
-	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
+	if s.server.pause.active.Load() && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -345,9 +344,6 @@ func (s *Session) execute(args [][]byte) {
 	// Everything else runs after the batch. If the output is full, the parser has been rewound to
 	// this request.
 	if !s.runBatch() || s.closed {
-		return
-	}
-	if s.cooldown.Active() && s.postpone(cmd, args, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {

@@ -146,7 +146,8 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	if err == nil { // last, because a read that is given up and repeated has no savepoint that takes it back
 		err = s.notifyMisses(c)
 	}
-	if err == nil || err != errNoRoom && !command.IsRefusal(err) {
+	again := err == errNoRoom || err == errLong || err == errRestart // it is executed again: nothing of it may stay
+	if err == nil || !again && !command.IsRefusal(err) {
 		return "", err
 	}
 	if write {
@@ -154,7 +155,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 			return "", err // what the command wrote must not be committed with the unit
 		}
 	}
-	if err == errNoRoom {
+	if again {
 		return "", err
 	}
 	c.Out.Truncate(from)

@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/script"
@@ -36,39 +35,12 @@ const (
 
 const errScriptCache command.Error = "ERR the script cache is full. Use SCRIPT FLUSH to empty it."
 
-// Script is a compiled script, with what its runs so far have shown of the locks that it needs.
+// Script is a compiled script.
 type Script struct {
 	*script.Program
-	Needs   atomic.Uint32 // LockMode
-	asides  atomic.Int32  // how many more runs are not tried in an event loop or a batch, for one took long there
+	Known
 	hash    uint64        // of the source: see Cache.bySource
 	element *list.Element // of evaluated; nil once SCRIPT LOAD or EVALSHA_RO has asked to keep it
-}
-
-// LockMode says what a run has locked. Each bit makes it stricter.
-type LockMode uint32
-
-const (
-	LockWrite LockMode = 1 << iota // it may write
-	LockWhole                      // all keys, and not only those that were declared
-	LockFinal = LockWrite | LockWhole
-)
-
-// asidesOfLong is how many runs of a script are made outside of event loops and batches after one that took long there,
-// which has done so much in vain.
-const asidesOfLong = 100
-
-// TookLong notes that a run in an event loop or a batch took long.
-func (p *Script) TookLong() { p.asides.Store(asidesOfLong) }
-
-// Shuns reports whether the next run is not to be tried in an event loop or a batch.
-func (p *Script) Shuns() bool { return p.asides.Load() > 0 }
-
-// RunsAside notes a run that is not in an event loop or a batch.
-func (p *Script) RunsAside() {
-	if n := p.asides.Load(); n > 0 {
-		p.asides.Store(n - 1)
-	}
 }
 
 // hashSeed is that of Cache.bySource.
@@ -131,7 +103,7 @@ func (t *Cache) Load(source string, keep bool) (*Script, error) {
 	p = &Script{Program: program, hash: maphash.String(hashSeed, source)}
 	for word := range program.Words {
 		if t.writes(word) {
-			p.Needs.Store(uint32(LockWrite))
+			p.Writes.Store(true)
 		}
 	}
 	t.mu.Lock()

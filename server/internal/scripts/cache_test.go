@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/server/internal/scripts"
@@ -27,14 +29,14 @@ func TestScriptsAreFoundAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if scripts.LockMode(p.Needs.Load()) != scripts.LockWrite {
-		t.Errorf("a script that names SET needs the locks %d", p.Needs.Load())
+	if !p.Writes.Load() || p.AllKeys.Load() {
+		t.Errorf("a script that names SET writes: %t; to all keys: %t", p.Writes.Load(), p.AllKeys.Load())
 	}
 	again, err := c.Load(source, true)
 	if err != nil || again != p || c.OfSource([]byte(source)) != p || c.Lookup(script.SHA(source)) != p || c.OfSHA([]byte(strings.ToUpper(script.SHA(source)))) != p || c.Lookup(strings.Repeat("0", 40)) != nil {
 		t.Errorf("the script is not the same again: %v", err)
 	}
-	if reader, err := c.Load("return redis.call('GET', KEYS[1])", false); err != nil || reader.Needs.Load() != 0 {
+	if reader, err := c.Load("return redis.call('GET', KEYS[1])", false); err != nil || reader.Writes.Load() || reader.AllKeys.Load() {
 		t.Errorf("a script that names GET: %v", err)
 	}
 	if n, bytes := c.Usage(); n != 2 || bytes <= len(source) {
@@ -142,25 +144,25 @@ func TestScriptsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestRunsAfterALongOneAreMadeAside(t *testing.T) {
-	p, err := newCache().Load("return 1", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.RunsAside()
-	if p.Shuns() {
-		t.Error("a new script shuns the loop")
-	}
-	p.TookLong()
-	for i := range 100 {
-		if !p.Shuns() {
-			t.Fatalf("run %d after a long one is tried in the loop", i)
+func TestRunsAfterALongOneAreMadeApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := newCache().Load("return 1", false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		p.RunsAside()
-	}
-	if p.Shuns() {
-		t.Error("it shuns the loop for good")
-	}
+		if p.RunsApart() {
+			t.Error("a new script shuns the loop")
+		}
+		p.TookLong()
+		time.Sleep(900 * time.Millisecond)
+		if !p.RunsApart() {
+			t.Error("a run soon after a long one is tried in the loop")
+		}
+		time.Sleep(time.Second)
+		if p.RunsApart() {
+			t.Error("it shuns the loop for good")
+		}
+	})
 }
 
 func TestSetsOfLibraries(t *testing.T) {

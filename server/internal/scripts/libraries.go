@@ -35,10 +35,10 @@ type Set struct {
 	Bytes     int                  // of the sources
 }
 
-// Function is a function, with what its runs so far have shown of the locks that it needs.
+// Function is a function of a library.
 type Function struct {
 	*script.Function
-	Needs atomic.Uint32 // LockMode
+	Known
 }
 
 // Init says where the libraries are, what loads them, and who is to know which cannot be loaded.
@@ -113,7 +113,7 @@ func ErrLibraryExists(name string) error {
 	return command.Errorf("ERR Library '%s' already exists", name)
 }
 
-// Add adds a library. The functions that before has of the same library keep what is known about their locks.
+// Add adds a library. The functions that before has of the same library keep what is Known of them.
 func (set *Set) Add(lib *script.Library, replace bool, before *Set) error {
 	if !replace && set.Has(lib.Name) {
 		return ErrLibraryExists(lib.Name)
