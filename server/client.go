@@ -28,7 +28,7 @@ type client struct {
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
 	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
-	reply                  stats.Progress
+	unread                 stats.Unread
 	figures                figures
 	kill                   func() // ends the connection from any goroutine; nil without one
 	wake                   func() // makes the driver call Resume, from any goroutine; nil without one

@@ -35,12 +35,12 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 				v.evictLargestClients()
 			}
 		}},
-		{"stalled", &v.counters.Evicted, func(s *Session) {
+		{"silent", &v.counters.Evicted, func(s *Session) {
 			s.out.SetBudget(&v.replies.Budget)
 			s.out.Bulk(make([]byte, 4<<20))
-			s.client.reply.Note(s.out.Taken(), 0)
-			v.replies.stalledAfter = -time.Second
-			v.evictStalled(nil, 1<<50)
+			s.client.unread.Note(s.out.Taken(), 0)
+			v.replies.silentAfter = -time.Second
+			v.closeSilent()
 		}},
 		{"for its output", &v.counters.Flooded, func(s *Session) { v.endForOutput(&s.client) }},
 		{"a subscriber, for its messages", &v.counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},

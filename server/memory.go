@@ -105,7 +105,7 @@ const keepItems = 1024
 // accountMemory notes what a client holds in memory, and reports whether that is too much for all
 // clients together.
 func (v *Server) accountMemory(s *Session, held int) (tooMuch bool) {
-	s.client.reply.Note(s.out.Taken(), 0)
+	s.client.unread.Note(s.out.Taken(), 0)
 	s.noteFigures()
 	s.limitOutput()
 	total := v.counters.ClientBytes.Add(int64(held) - s.client.bufferBytes.Swap(int64(held)))
