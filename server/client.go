@@ -27,7 +27,7 @@ type client struct {
 	namespace, queued      atomic.Int64 // queued: commands since MULTI, -1 outside
 	version3               atomic.Bool
 	bufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
-	reply                  stats.Progress
+	unread                 stats.Unread
 	figures                figures
 	driver                 atomic.Pointer[Driver]   // what moves its bytes; nil for an embedded session
 	wait                   atomic.Pointer[Wait]     // of the command that it waits in; nil without one

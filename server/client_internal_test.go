@@ -35,12 +35,12 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 				v.state.evictLargestClients()
 			}
 		}},
-		{"stalled", &v.state.counters.Evicted, func(s *Session) {
+		{"silent", &v.state.counters.Evicted, func(s *Session) {
 			s.out.SetBudget(&v.state.replies.Budget)
 			s.out.Bulk(make([]byte, 4<<20))
-			s.client.reply.Note(s.out.Taken(), 0)
-			v.state.replies.stalledAfter = -time.Second
-			v.state.evictStalled(nil, 1<<50)
+			s.client.unread.Note(s.out.Taken(), 0)
+			v.state.replies.silentAfter = -time.Second
+			v.state.closeSilent()
 		}},
 		{"for its output", &v.state.counters.Flooded, func(s *Session) { v.state.endForOutput(&s.client) }},
 		{"a subscriber, for its messages", &v.state.counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},

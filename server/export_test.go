@@ -73,10 +73,8 @@ func (v *Server) TimeToAuth(d time.Duration) { v.state.timeToAuth = d }
 // DefaultTimeToAuth is that of servers.
 const DefaultTimeToAuth = defaultTimeToAuth
 
-// ReplyBudget sets how long replies wait for room before clients are disconnected that have not read for so long.
-func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
-	v.state.replies.pressEvery, v.state.replies.stalledAfter = pressEvery, stalledAfter
-}
+// SilentAfter sets how long a client may take nothing of a long reply when others wait for its memory.
+func (v *Server) SilentAfter(d time.Duration) { v.state.replies.silentAfter = d }
 
 // MostRepliesTaken is how many bytes long replies have taken of their budget at once.
 func (v *Server) MostRepliesTaken() int64 { return v.state.replies.Most() }

@@ -16,17 +16,16 @@ import (
 // session takes memory from one budget before it has it, and gives it back part by part as the client reads.
 //
 // A command that finds no room is given up: what it has done is rolled back, its memory is free again, and the session
-// goes back to the command in its parser and waits, as for the end of a CLIENT PAUSE. Of those who wait the one that
+// goes back to the command in its parser and waits, as for the end of a CLIENT PAUSE. Of the sessions that wait the one that
 // needs the least is served first, so that a few enormous replies do not keep out all others. The room comes from
-// clients that read. If there is none after a second, those are disconnected that do not: a client that reads gets its
-// whole reply.
+// clients that read. While one waits, the client that holds the most and has taken nothing for ten seconds is
+// disconnected: else one silent client could deny long replies to all.
 
 // replyBudget is the memory for long replies, and the sessions that wait for some.
 type replyBudget struct {
 	resp.Budget
-	garbage      garbage.Collector
-	pressEvery   time.Duration // how long a session waits for room before clients that do not read are disconnected
-	stalledAfter time.Duration // how long a client may take for stats.StalledBytes of a long reply, when others need its memory
+	garbage     garbage.Collector
+	silentAfter time.Duration // how long a client may take nothing of a long reply when others wait for its memory
 
 	mu      sync.Mutex // guards the rest, and the waits
 	waiting []*roomWait
@@ -55,7 +54,7 @@ func (b *replyBudget) init(clientMemory int64) {
 	b.Allowance = defaultPauseOutput + resp.PartSize
 	b.Given = b.wakeNext
 	b.Dropped = b.garbage.Drop
-	b.pressEvery, b.stalledAfter = time.Second, 2*time.Second
+	b.silentAfter = 10 * time.Second
 	b.setClientMemory(clientMemory)
 }
 
@@ -105,7 +104,7 @@ func (s *Session) errShort() error {
 
 // ask is what a command asks before it reads a long value, besides the reply: whether there is memory for it.
 func (s *Session) ask(n int) error {
-	if !s.asking.Out.Ask(n) {
+	if out := s.asking.Out; n > out.Reserved() && !out.Reserve(n) {
 		return s.errExceeded(s.asking)
 	}
 	return nil
@@ -117,8 +116,8 @@ func (s *Session) askBefore(c *command.Call, n int) error {
 		return errReplyTooLarge
 	}
 	c.Out.Overdraw(false)
-	ok := c.Out.Ask(n)
-	c.Out.GiveAsked()
+	ok := c.Out.Reserve(n)
+	c.Out.Reserve(0)
 	c.Out.Overdraw(true)
 	if !ok {
 		return s.errExceeded(c)
@@ -128,7 +127,7 @@ func (s *Session) askBefore(c *command.Call, n int) error {
 
 // awaitRoom lets the session wait before the request at mark of the parser, whose reply starts at from and has no room.
 func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
-	_, wanted := s.out.Short()
+	need := int64(s.out.Short())
 	s.out.Truncate(from)
 	s.out.SetLimit(0)
 	s.rewind(mark)
@@ -139,19 +138,20 @@ func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
 	}
 	if !slices.Contains(b.waiting, s.room) {
 		b.waiting = append(b.waiting, s.room)
-		b.Wanted(true)
 	}
-	s.room.granted, s.room.need = false, int64(wanted)
+	s.room.granted, s.room.need = false, need
 	if limit := b.Limit(); limit > 0 {
-		s.room.need = min(s.room.need+s.room.need/8, limit) // parts are not quite full
+		s.room.need = min(need+need/8, limit) // parts are not quite full
 	}
 	b.mu.Unlock()
 	s.blockForRoom(cmd)
-	b.wakeNext() // whoever had the room may have given it back before
 }
 
+// blockForRoom lets the session wait until it is served, or it is time to look for a silent client.
 func (s *Session) blockForRoom(cmd *command.Command) {
-	s.block(&blocked{Wait: newPostponement(time.Now().Add(s.server.replies.pressEvery)), command: cmd, forRoom: true})
+	b := &s.server.replies
+	s.block(&blocked{Wait: newPostponement(time.Now().Add(b.silentAfter / 10)), command: cmd, forRoom: true})
+	b.wakeNext() // the room may have been given back before
 }
 
 // endRoomWait follows a wait for room, and reports whether the command is to be executed again.
@@ -160,18 +160,12 @@ func (s *Session) endRoomWait(cmd *command.Command) bool {
 	b.mu.Lock()
 	r := s.room
 	again := r.granted || time.Since(r.since) >= s.server.options.WriteTimeout
-	need := int64(0)
-	for _, r := range b.waiting {
-		need += r.need
-	}
 	b.mu.Unlock()
-	if again {
-		return true
+	if !again {
+		s.server.closeSilent()
+		s.blockForRoom(cmd)
 	}
-	s.server.evictStalled(&s.client, need)
-	s.blockForRoom(cmd)
-	b.wakeNext()
-	return false
+	return again
 }
 
 // leaveRoom gives the session's place up, unless the session waits for another attempt.
@@ -187,7 +181,6 @@ func (s *Session) leaveRoom() {
 func (b *replyBudget) pass(done *roomWait) {
 	b.mu.Lock()
 	b.waiting = slices.DeleteFunc(b.waiting, func(r *roomWait) bool { return r == done })
-	b.Wanted(len(b.waiting) > 0)
 	b.mu.Unlock()
 	b.wakeNext()
 }
@@ -211,25 +204,24 @@ func (b *replyBudget) wakeNext() {
 	}
 }
 
-// evictStalled disconnects clients that do not read their long replies, the one with the longest first, until there
-// would be room for need bytes.
-func (v *State) evictStalled(except *client, need int64) {
+// closeSilent disconnects the client that holds the most memory for a reply of which it has taken nothing for long. It
+// does nothing while one holds some that is being disconnected.
+func (v *State) closeSilent() {
 	now := time.Now()
-	var stalled []*client
+	var silent *client
 	for _, c := range v.clients.all() {
-		if c != except && c.reply.IsStalled(now, v.replies.stalledAfter) && !c.noEvict.Load() && c.isDriven() {
-			stalled = append(stalled, c)
+		switch {
+		case !c.unread.IsSilent(now, v.replies.silentAfter) || c.noEvict.Load():
+		case c.killed.Load():
+			return
+		case silent == nil || c.unread.Held() > silent.unread.Held():
+			silent = c
 		}
 	}
-	slices.SortFunc(stalled, func(a, b *client) int { return int(b.reply.Taken() - a.reply.Taken()) })
-	for _, c := range stalled {
-		if v.replies.HasRoom(need) || need <= 0 {
-			return
-		}
-		taken := c.reply.Taken()
-		need -= taken
-		if c.killOnce(&v.counters.Evicted) {
-			v.options.Logger.Warn("a client does not read its replies, and others need the memory; connection closed", "client", c.id(), "bytes", taken)
-		}
+	if silent == nil {
+		return
+	}
+	if held := silent.unread.Held(); silent.killOnce(&v.counters.Evicted) {
+		v.options.Logger.Warn("a client takes nothing of its reply, and others wait for the memory; connection closed", "client", silent.id(), "bytes", held)
 	}
 }

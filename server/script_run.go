@@ -174,7 +174,7 @@ func (r *scriptRun) attempt() (err error) {
 	r.Locking.Store(r.within)
 	err = errPanicked
 	defer func() {
-		r.Call.Out.GiveAsked()
+		r.Call.Out.Reserve(0)
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
 		if r.isLong {
 			s.scripts.Runs.Remove(&r.Run)
@@ -226,12 +226,9 @@ func (r *scriptRun) errExceeded() error {
 }
 
 // hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
-func (r *scriptRun) hold(n int) bool { return r.Call.Out.TryAsk(n) }
+func (r *scriptRun) hold(n int) bool { return r.Call.Out.Reserve(n) }
 
-func (r *scriptRun) noRoom(n int) error {
-	r.Call.Out.Ask(n) // to be noted
-	return r.errExceeded()
-}
+func (r *scriptRun) noRoom(int) error { return r.errExceeded() }
 
 func (r *scriptRun) taken() (others, most int64) {
 	replies := &r.session.server.replies

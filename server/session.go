@@ -142,7 +142,7 @@ func newSession(v *State, shared *scripts.Shared) *Session {
 		s.asking = &s.call
 		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
-		s.out.GiveAsked()
+		s.out.Reserve(0)
 		s.tracked.Note(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
@@ -245,7 +245,7 @@ func (s *Session) Flushed(n int) {
 // discard drops output that has been sent.
 func (s *Session) discard(n int) {
 	s.out.Discard(n)
-	s.client.reply.Note(s.out.Taken(), n)
+	s.client.unread.Note(s.out.Taken(), n)
 	s.overdue = s.overdue && s.out.Len() > 0
 }
 

@@ -52,7 +52,7 @@ const keepItems = 1024
 
 // accountMemory notes what the session holds in memory, and reports whether that is too much for all clients together.
 func (s *Session) accountMemory(held int) (tooMuch bool) {
-	s.client.reply.Note(s.out.Taken(), 0)
+	s.client.unread.Note(s.out.Taken(), 0)
 	s.noteFigures()
 	s.limitOutput()
 	return s.server.accountMemory(&s.client, held)

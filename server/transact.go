@@ -138,7 +138,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 		serverside.DB.SetRoom(c.Tx, s.askRoom)
 	}
 	err = c.Command.Run(c)
-	c.Out.GiveAsked()
+	c.Out.Reserve(0)
 	s.tracked.Note(c)
 	if err == nil && c.Out.Dropped() {
 		err = s.errExceeded(c)
