@@ -113,7 +113,7 @@ func helloCommand(s *Session, c *command.Call) error {
 	}
 	s.out.SetVersion(int(h.version))
 	return c.Reply([]command.Fact{
-		{Name: "server", Value: "redis"}, {Name: "version", Value: RedisVersion}, {Name: "proto", Value: h.version}, {Name: "id", Value: s.id},
+		{Name: "server", Value: "redis"}, {Name: "version", Value: redisVersion}, {Name: "proto", Value: h.version}, {Name: "id", Value: s.id},
 		{Name: "mode", Value: s.server.modeName()}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
 )
@@ -15,19 +16,11 @@ import (
 // compares them with a real server. A store that cannot write says so with the code MISCONF, as
 // Redis does when it cannot save.
 
-// The refusals that concern the session. The texts are Redis's where Redis has the case: clients
-// compare them. Those of commands on keys are in package command.
-const (
-	errNestedMulti      command.Error = "ERR MULTI calls can not be nested"
-	errExecNoMulti      command.Error = "ERR EXEC without MULTI"
-	errDiscardNoMulti   command.Error = "ERR DISCARD without MULTI"
-	errExecAbort        command.Error = "EXECABORT Transaction discarded because of previous errors."
-	errNoProto          command.Error = "NOPROTO unsupported protocol version"
-	errReplyTooLarge    command.Error = "ERR the reply is too large; ask for it in parts"
-	errMessagesTooLarge command.Error = "ERR the messages of the transaction are too large; publish some of them outside of it"
-	errQueueTooLarge    command.Error = "ERR the transaction is too large"
-	errProtoNotInteger  command.Error = "ERR Protocol version is not an integer or out of range"
-)
+// errNoReply ends a command that must not be answered.
+var errNoReply = errors.New("no reply")
+
+// deniedError is a request that the session's user may not make.
+type deniedError struct{ acl.Denial }
 
 // errorText is the text of an error in a reply. Refusals carry their own text; anything else is a
 // failure of the store, which the client must see as one. What the system says of a file goes to the log, with

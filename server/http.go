@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/internal/dashboard"
+	"github.com/stavedb/stave/server/internal/socket"
 	"github.com/stavedb/stave/server/internal/web"
 )
 
@@ -25,7 +26,7 @@ var ErrHTTPExposed = errors.New("server: refusing to serve /metrics on an addres
 // It has a few connections at a time, whose descriptors clients may not take: maxclients is lowered by as many if the
 // limit of open files is near.
 func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
-	if !isLocal(ln.Addr()) {
+	if !socket.IsLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
 	}
 	v.state.settings.LimitClients()

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/structures"
@@ -104,30 +103,11 @@ func (v *State) publishEvent(namespace int, event, key string, ticket db.Ticket)
 	}
 }
 
-// heldByMiss is what a miss takes in memory until its transaction ends, besides the key, about.
-const heldByMiss = 128
+// overheadOfName is how much longer the channels of a keyspace notification are than the key.
+const overheadOfName = 64
 
-// notifyMisses reports the keys that a command was to read and that do not exist, if there is a listener. As in Redis
-// looking at how a key is stored is not reading it. It runs inside the transaction, so the answer is that of the moment
-// of the read, and the event comes with its end, in its place among the others; it costs a second search of each key.
-func (s *Session) notifyMisses(c *command.Call) error {
-	v := s.server
-	if !v.notifier.keymiss.Load() || v.hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
-		return nil
-	}
-	for _, key := range c.Command.AppendKeys(nil, c.Args) {
-		switch exists, err := c.Tx.Key(key).Exists(); {
-		case err != nil:
-			return err
-		case !exists:
-			if c.Queued && !s.unsent.takeRoom(len(key)+heldByMiss, s.server.options.MaxQueue) {
-				return errMessagesTooLarge
-			}
-			ns := c.Tx.Namespace()
-			if err := c.Tx.OnCommit(func(ticket db.Ticket) { v.publishEvent(ns, "keymiss", key, ticket) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
+// arguments are soon matched with the patterns: that is done with the keys locked.
+func (v *State) notifiesQuickly(size, args int) bool {
+	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }

@@ -128,15 +128,10 @@ const (
 	defaultShutdownGrace  = 10 * time.Second
 )
 
-// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops
-// executing commands: so much memory does a client take that sends requests and reads no replies.
-// Tests make it smaller.
-const defaultPauseOutput = 1 << 20
-
 // RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
 // below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
 // all the same: clients that know of it ask for the command.
-const RedisVersion = "7.2.4"
+const RedisVersion = redisVersion
 
 // validate names the first field whose value makes no sense.
 func (o *Options) validate() error {

@@ -20,9 +20,6 @@ import (
 // errNoAuth answers a request that comes before authentication.
 const errNoAuth command.Error = "NOAUTH Authentication required."
 
-// deniedError is a request that the session's user may not make.
-type deniedError struct{ acl.Denial }
-
 // identity is who the client of a session is, and what it may do and take before that is known. Only the session's
 // driver and its commands use it; others see the user in client.user.
 type identity struct {
@@ -209,10 +206,8 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 // of a browser begins with one of them.
 var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inline: 1 << 10, Inlines: "AUTH HELLO PING QUIT "}
 
-const (
-	maxOutputBeforeAuth = 4 << 10 // bytes of replies; then the connection is closed
-	defaultTimeToAuth   = 10 * time.Second
-)
+// maxOutputBeforeAuth is how many bytes of replies a client gets before it has authenticated; then the connection is closed.
+const maxOutputBeforeAuth = 4 << 10
 
 // takesTooMuch reports whether a session that has not authenticated ends, because it makes the server reply much. bytes
 // is how long the output was after a request, less how long it was before.

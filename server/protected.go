@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an
@@ -21,24 +22,11 @@ var (
 		"listen with TLS only (tls-port, tls-cert-file, tls-key-file and port 0), or allow it (protected-mode no), or bind 127.0.0.1, ::1 or a unix socket")
 )
 
-// isLocal says whether only this machine can connect to the address. An address without a host, which means all
-// interfaces, is not local.
-func isLocal(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	// Listeners without a network, such as in-memory ones of tests.
-	return a.Network() != "tcp" && a.Network() != "udp"
-}
-
 // checkListener refuses a listener that would leave the data open. Only one that TLS.Listener has made counts as
 // encrypting: of a program's own the server cannot know.
 func (v *Server) checkListener(ln net.Listener) error {
 	_, encrypts := ln.(tlsListener)
-	return checkExposed(v.state, ln.Addr().String(), isLocal(ln.Addr()), encrypts)
+	return checkExposed(v.state, ln.Addr().String(), socket.IsLocal(ln.Addr()), encrypts)
 }
 
 // checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away

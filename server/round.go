@@ -71,8 +71,6 @@ const (
 	// maxLoopReply is how many bytes a command may reply that works as long as its reply is. One that
 	// exceeds it has done that much in vain.
 	maxLoopReply = 32 << 10
-	// overheadOfName is how much longer the channels of a keyspace notification are than the key.
-	overheadOfName = 64
 	// maxWoken is how many waiters a command may serve, about 2 us each.
 	maxWoken = 256
 )
@@ -146,12 +144,6 @@ func wakesFew(store *db.Store, cmd *command.Command, args [][]byte) bool {
 func (q *queue) isQuick(s *Session) bool {
 	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.notifiesQuickly(q.bytes, q.requests.Len()) &&
 		(s.watch == nil || s.watch.Len() <= maxBatch)
-}
-
-// notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
-// arguments are soon matched with the patterns: that is done with the keys locked.
-func (v *State) notifiesQuickly(size, args int) bool {
-	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }
 
 // maxReply is how many bytes the session may reply to a command, before errExceeded ends it.

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
@@ -40,7 +41,7 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := newTransport(v.state, v.NewSession, work, isLocal(ln.Addr()))
+	t := newTransport(v.state, v.NewSession, work, socket.IsLocal(ln.Addr()))
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.accept(ctx, ln)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -109,19 +108,6 @@ type Session struct {
 	statsSince time.Time // when the command began, or the batch
 	stats      sessionStats
 }
-
-// NewSession returns a session of its own on store, with counters that no other session shares:
-// what an embedded shell or a test needs. o may be nil.
-func NewSession(store *db.Store, o *Options) (*Session, error) {
-	v, err := New(store, o)
-	if err != nil {
-		return nil, err
-	}
-	return v.NewSession(), nil
-}
-
-// NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
-func (v *Server) NewSession() *Session { return newSession(v.state, &v.scripts) }
 
 // newSession returns a session of a server.
 func newSession(v *State, shared *scripts.Shared) *Session {
@@ -271,6 +257,9 @@ func (s *Session) owes(now time.Time) (since time.Time) {
 	}
 	return s.owedSince
 }
+
+// uploadRate is how many bytes a second a large command is given beyond PartialTimeout.
+const uploadRate = 64 << 10
 
 // partialDeadline is when the rest of the command must have arrived that the client owes since then.
 func (s *Session) partialDeadline(since time.Time) time.Time {
@@ -449,9 +438,6 @@ func (s *Session) catchPanic(run func() error) (err error) {
 	}()
 	return run()
 }
-
-// errNoReply ends a command that must not be answered.
-var errNoReply = errors.New("no reply")
 
 // finish replaces the reply that starts at from by an error if there was one, and counts the
 // command. A command that waits is neither counted nor answered yet.

@@ -18,6 +18,19 @@ import (
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
+// defaultTimeToAuth is how long a connection may take to authenticate; then it is closed.
+const defaultTimeToAuth = 10 * time.Second
+
+// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops
+// executing commands: so much memory does a client take that sends requests and reads no replies.
+// Tests make it smaller.
+const defaultPauseOutput = 1 << 20
+
+// redisVersion is the version of Redis that clients may take the server for. Some refuse to work
+// below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
+// all the same: clients that know of it ask for the command.
+const redisVersion = "7.2.4"
+
 // State is what the sessions of one server share. It executes nothing. Its methods are safe for concurrent use.
 type State struct {
 	store      *db.Store

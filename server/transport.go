@@ -16,13 +16,11 @@ import (
 
 // The transport's constants.
 const (
-	readSize         = 16 << 10          // bytes of one read while reads are small
-	maxReadSize      = 256 << 10         // bytes of one read once a client sends much
-	keepReadBuffer   = 2 * time.Second   // that it keeps such a buffer when it sends nothing more
-	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
-	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
-	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
-	coarseSecond     = time.Second       // deadlines are renewed this often, not at each read and write
+	readSize       = 16 << 10        // bytes of one read while reads are small
+	maxReadSize    = 256 << 10       // bytes of one read once a client sends much
+	keepReadBuffer = 2 * time.Second // that it keeps such a buffer when it sends nothing more
+	writeSize      = 256 << 10       // bytes of one write; each has its own time-out
+	coarseSecond   = time.Second     // deadlines are renewed this often, not at each read and write
 )
 
 // newTransport returns the transport of a listener. newSession makes the sessions; ctx ends when the transport is to.
@@ -106,7 +104,7 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 // start serves a connection, or turns it away.
 func (t *transport) start(nc net.Conn) {
 	v := t.server
-	if t.public && !v.users.Default().Rules().NeedsPassword() && !isLocal(nc.RemoteAddr()) {
+	if t.public && !v.users.Default().Rules().NeedsPassword() && !socket.IsLocal(nc.RemoteAddr()) {
 		v.counters.Rejected.Add(1)
 		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
 		return
@@ -120,13 +118,13 @@ func (t *transport) start(nc net.Conn) {
 	v.counters.Connections.Add(1)
 	if tcp, ok := socket.Raw(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
-		_ = tcp.SetKeepAliveConfig(v.keepAlive())
+		_ = tcp.SetKeepAliveConfig(t.keepAlive())
 	}
 	s := t.newSession()
 	s.host.Context = t.context
 	s.out.SetBudget(&v.replies.Budget)
 	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
+	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !socket.IsLocal(nc.RemoteAddr())
 	s.who.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
@@ -134,8 +132,8 @@ func (t *transport) start(nc net.Conn) {
 }
 
 // keepAlive is how the system probes whether the other end of an idle connection is still there.
-func (v *State) keepAlive() net.KeepAliveConfig {
-	period := time.Duration(v.tunables.keepAlive.Load()) * time.Second
+func (t *transport) keepAlive() net.KeepAliveConfig {
+	period := time.Duration(t.server.tunables.keepAlive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
 }
 

@@ -21,6 +21,9 @@ type tunables struct {
 	aclLogMaxLen atomic.Int64 // entries of ACL LOG
 }
 
+// defaultKeepAlive is the time between TCP keep-alive probes, as in Redis.
+const defaultKeepAlive = 300 * time.Second
+
 // init takes the values that the options give, and Redis's defaults for the others.
 func (t *tunables) init(clients int, idle time.Duration, clientMemory int64) {
 	t.maxClients.Store(int64(clients))

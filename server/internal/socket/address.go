@@ -106,3 +106,16 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	}
 	return ln, err
 }
+
+// IsLocal reports whether only this machine can connect to an address. An address without a host, which means all
+// interfaces, is not local.
+func IsLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	// Listeners without a network, such as in-memory ones of tests.
+	return a.Network() != "tcp" && a.Network() != "udp"
+}
