@@ -45,9 +45,7 @@ func AddPanics() (remove func()) {
 
 // ListensToStore reports whether the server receives events of keys.
 func (v *Server) ListensToStore() bool {
-	v.state.notifier.mu.Lock()
-	defer v.state.notifier.mu.Unlock()
-	return v.state.notifier.stop != nil
+	return v.state.listensToStore()
 }
 
 // Asides is how often a session has left an event loop for a command.
@@ -81,9 +79,7 @@ func (v *Server) MostRepliesTaken() int64 { return v.state.replies.Most() }
 
 // WaitingForRoom is how many sessions wait for room for a reply.
 func (v *Server) WaitingForRoom() int {
-	v.state.replies.mu.Lock()
-	defer v.state.replies.mu.Unlock()
-	return len(v.state.replies.waiting)
+	return v.state.replies.inLine()
 }
 
 // RepliesTaken is how many bytes long replies have taken of their budget.

@@ -111,3 +111,10 @@ const overheadOfName = 64
 func (v *State) notifiesQuickly(size, args int) bool {
 	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }
+
+// listensToStore reports whether events of keys are received.
+func (v *State) listensToStore() bool {
+	v.notifier.mu.Lock()
+	defer v.notifier.mu.Unlock()
+	return v.notifier.stop != nil
+}

@@ -114,6 +114,13 @@ func (b *replyBudget) isGranted(place *roomWait) bool {
 	return place.granted
 }
 
+// inLine is how many clients wait for room.
+func (b *replyBudget) inLine() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
+}
+
 // closeSilent disconnects the client that holds the most memory for a reply of which it has taken nothing for long. It
 // does nothing while one holds some that is being disconnected.
 func (v *State) closeSilent() {
