@@ -89,7 +89,7 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 		return false
 	}
 	size := sizeOf(args)
-	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
+	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
 		return false
 	}
 	from := len(b.args)
@@ -231,14 +231,14 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
-			r.session.attempt.Count(&r.session.server.counters)
-			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.counters)
+			r.session.attempt.Count(&r.session.server.Counters)
+			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.Counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
 	}
 	b.end(from)
 	if first != nil {
-		first.session.server.noteSlow(&first.session.client, took, first.command, first.args, executed-1)
+		first.session.server.NoteSlow(&first.session.client, took, first.command, first.args, executed-1)
 	}
 }
 
@@ -256,7 +256,7 @@ func (b *batch) end(from int) {
 func (b *batch) transactMixed() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			logger := b.requests[0].session.server.options.Logger
+			logger := b.requests[0].session.server.Options.Logger
 			logger.Warn("a command panicked; executing those of each client apart", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errPanicked
 		}
@@ -423,7 +423,7 @@ func (b *batch) runApart(from int) {
 
 // failBatch answers commands that are refused together, or that panicked, with the error.
 func (s *Session) failBatch(requests []request, err error) {
-	text := s.server.errorText(err)
+	text := s.server.ErrorText(err)
 	for i := range requests {
 		if s.rewound && requests[i].parserMark >= s.rewoundTo {
 			requests[i].postponed = true // it is executed again

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
@@ -16,7 +19,7 @@ import (
 //
 //	a writer fills a key       it does the wait's work in its own commit: Waiter.Done
 //	the time is over           poll sees it, when the driver's deadline wakes the session
-//	CLIENT UNBLOCK or KILL     another session calls client.endWait
+//	CLIENT UNBLOCK or KILL     another session calls client.EndWait
 //
 // A waiter that is given up takes nothing afterwards, and one that has been served is answered even
 // if its time was over in between: no element is lost, unless with its connection.
@@ -26,7 +29,7 @@ import (
 
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
-	*Wait
+	*clients.Wait
 	command *command.Command
 	args    [][]byte            // its own, for the slow log
 	took    time.Duration       // until it waited
@@ -44,11 +47,11 @@ var errBlocked = errors.New("the command waits")
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{Wait: newWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
+	b := &blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
 	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
-			return &deniedError{d} // and what the key holds is there for the next
+			return &shared.DeniedError{Denial: d} // and what the key holds is there for the next
 		}
 		return do(tx, key)
 	}
@@ -56,7 +59,7 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 	for _, keys := range [][]string{w.Keys, w.Others} {
 		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
-	b.waiter = c.Tx.Enqueue(w, s.client.wake)
+	b.Waiter = c.Tx.Enqueue(w, s.client.Wake)
 	s.block(b)
 	return errBlocked
 }
@@ -88,16 +91,16 @@ func cloneArgs(args [][]byte) [][]byte {
 // waitLong lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	s.block(&blocked{Wait: newWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
+	s.block(&blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
 	return errBlocked
 }
 
 // block begins a wait. A postponed command is not counted among those that wait, as in Redis.
 func (s *Session) block(b *blocked) {
 	s.blocked = b
-	s.client.wait.Store(b.Wait)
-	if !b.postponed {
-		s.server.counters.Blocked.Add(1)
+	s.client.Wait.Store(b.Wait)
+	if !b.Postponed {
+		s.server.Counters.Blocked.Add(1)
 	}
 }
 
@@ -120,13 +123,13 @@ func (s *Session) endWait() bool {
 	if b == nil {
 		return false
 	}
-	end := b.poll()
-	if end == notEnded {
+	end := b.Poll()
+	if end == clients.NotEnded {
 		return false
 	}
 	s.unblock()
 	s.statsSince = time.Now()
-	if b.postponed { // the parser returns the command again
+	if b.Postponed { // the parser returns the command again
 		return !b.forRoom || s.endRoomWait(b.command)
 	}
 	s.finishBlocked(b, end)
@@ -136,17 +139,17 @@ func (s *Session) endWait() bool {
 
 // unblock takes the session out of its wait.
 func (s *Session) unblock() {
-	if !s.blocked.postponed {
-		s.server.counters.Blocked.Add(-1)
+	if !s.blocked.Postponed {
+		s.server.Counters.Blocked.Add(-1)
 	}
 	s.blocked = nil
-	s.client.wait.Store(nil)
+	s.client.Wait.Store(nil)
 }
 
 // abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
 // a waiter may have been served by then.
 func (s *Session) abandonWait() bool {
-	if !s.blocked.giveUp(timedOut) {
+	if !s.blocked.GiveUp(clients.TimedOut) {
 		return false
 	}
 	s.unblock()
@@ -156,21 +159,21 @@ func (s *Session) abandonWait() bool {
 // finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
 // whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
 // commit: the reply is held until that is durable.
-func (s *Session) finishBlocked(b *blocked, end waitEnd) {
+func (s *Session) finishBlocked(b *blocked, end clients.End) {
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
 	var err error
 	switch {
-	case end == timedOut && b.late != nil:
+	case end == clients.TimedOut && b.late != nil:
 		b.late(&s.call)
-	case end == timedOut:
+	case end == clients.TimedOut:
 		s.out.NullArray()
-	case end == unblockedError:
+	case end == clients.Unblocked:
 		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	default:
 		var ticket db.Ticket
-		ticket, err = b.waiter.Result()
-		var denied *deniedError
+		ticket, err = b.Waiter.Result()
+		var denied *shared.DeniedError
 		if errors.As(err, &denied) {
 			s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 		}
@@ -182,7 +185,7 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 			})
 		}
 	}
-	s.server.noteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
+	s.server.NoteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
 	s.finish(b.command, from, err)
 }
 
@@ -198,18 +201,18 @@ func (s *Session) Wait(ctx context.Context) {
 func (s *Session) waitOnce(ctx context.Context) {
 	b := s.blocked
 	var timer <-chan time.Time
-	if !b.deadline.IsZero() {
-		timer = time.After(time.Until(b.deadline))
+	if !b.Deadline.IsZero() {
+		timer = time.After(time.Until(b.Deadline))
 	}
 	select {
-	case <-b.done():
+	case <-b.Done():
 	case <-timer:
-	case <-b.ended:
+	case <-b.Ended:
 	case <-ctx.Done():
 		s.Close()
 		return
 	}
-	if s.client.killed.Load() {
+	if s.client.Killed.Load() {
 		s.Close()
 		return
 	}
@@ -221,11 +224,11 @@ func (s *Session) waitOnce(ctx context.Context) {
 func (s *Session) Close() {
 	s.closed = true
 	if b := s.blocked; b != nil {
-		b.giveUp(timedOut) // what it may have been given is lost with the connection, like any unsent reply
+		b.GiveUp(clients.TimedOut) // what it may have been given is lost with the connection, like any unsent reply
 		s.unblock()
 	}
 	s.unwatch()
 	s.leaveRoom()
 	s.tracked.Stop()
-	s.server.hub.UnsubscribeAll(&s.subscriber)
+	s.server.Hub.UnsubscribeAll(&s.subscriber)
 }

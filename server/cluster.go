@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // The places that ask package cluster what a cluster refuses, and what it is to say of this server.
@@ -39,8 +40,8 @@ func sameSlotQueued(q *queue) bool {
 
 // refusesCall is refusesInCluster for a call of a script. A command with keys of several slots gets the text for a key on
 // another node, as in Redis.
-func (v *State) refusesCall(cmd *command.Command, args [][]byte) string {
-	if !v.options.Cluster {
+func refusesCall(v *shared.State, cmd *command.Command, args [][]byte) string {
+	if !v.Options.Cluster {
 		return ""
 	}
 	err := cluster.Refuses(cmd, args)
@@ -48,7 +49,7 @@ func (v *State) refusesCall(cmd *command.Command, args [][]byte) string {
 	case err == cluster.ErrCrossSlot:
 		return errScriptNotLocalKey
 	case err != nil:
-		return v.errorText(err)
+		return v.ErrorText(err)
 	}
 	return ""
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"slices"
 
+	"github.com/stavedb/stave/server/internal/admin"
+
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/internal/tracking"
@@ -17,23 +19,23 @@ var table *command.Table
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
 	ofClient := slices.Concat(replyCommands, tracking.Commands(trackingSession))
-	table = command.NewTable(command.Data(), SessionCommands(), scripts.Commands(scriptSession), AdminCommands(adminOf, ofClient, func() *command.Table { return table }))
+	table = command.NewTable(command.Data(), SessionCommands(), scripts.Commands(scriptSession), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
 	Commands = table.Commands
 }
 
 // adminOf is what a command about the server works with.
-func adminOf(c *command.Call) *Admin {
+func adminOf(c *command.Call) *admin.Caller {
 	s := sessionOf(c)
-	return &Admin{
-		state: s.server, client: &s.client, user: s.who.user, isTLS: s.isTLS, isRemote: s.isRemote,
-		flush: s.flush, end: s.end, drop: s.drop, saveLater: s.saveLater, wait: s.waitLong,
+	return &admin.Caller{
+		State: s.server, Client: &s.client, User: s.who.user, IsTLS: s.isTLS, IsRemote: s.isRemote,
+		Flush: s.flush, End: s.end, Drop: s.drop, SaveLater: s.saveLater, Wait: s.waitLong,
 	}
 }
 
 // trackingSession is what CLIENT TRACKING and its like work with.
 func trackingSession(c *command.Call) tracking.Session {
 	s := sessionOf(c)
-	return tracking.Session{Reads: &s.tracked, IsConnected: func(id int64) bool { return s.server.clients.get(id) != nil }}
+	return tracking.Session{Reads: &s.tracked, IsConnected: func(id int64) bool { return s.server.Clients.Get(id) != nil }}
 }
 
 // Lookup returns the command of that name in any case, or nil. A subcommand is called

@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"github.com/stavedb/stave/server/command"
 )
 
@@ -60,15 +62,15 @@ func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
 	s.tracked.Stop()
-	s.server.hub.UnsubscribeAll(&s.subscriber)
+	s.server.Hub.UnsubscribeAll(&s.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}
 	s.out.SetVersion(2)
-	s.client.name.Store(&noText)
-	s.client.noEvict.Store(false)
-	s.client.noTouch.Store(false)
-	s.client.readOnly.Store(false)
+	s.client.Name.Store(&clients.NoText)
+	s.client.NoEvict.Store(false)
+	s.client.NoTouch.Store(false)
+	s.client.ReadOnly.Store(false)
 	s.replies = replyOn
 	s.who.forget()
 	c.Out.Simple("RESET")
@@ -79,6 +81,6 @@ func resetCommand(s *Session, c *command.Call) error {
 // executed otherwise: a web page can make a browser send any text to this port.
 func (s *Session) closeHTTP() {
 	s.closed = true
-	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
-		"client", s.id, "address", s.client.remote)
+	s.server.Options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
+		"client", s.id, "address", s.client.Remote)
 }

@@ -73,7 +73,7 @@ func execCommand(s *Session, c *command.Call) error {
 	s.verifyQueued(q)
 	s.unsent = unsentMessages{}
 	before, space := s.namespace, s.host.Store
-	limit := s.out.Len() + s.server.mostReply()
+	limit := s.out.Len() + s.server.MostReply()
 	s.mustNotRepeat = !q.isRepeatable()
 	defer func() { s.mustNotRepeat = false }()
 	body := func(tx *db.Tx) error {
@@ -103,7 +103,7 @@ func execCommand(s *Session, c *command.Call) error {
 		err = s.transact(q.writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
-			s.unsent.post(&s.server.hub, s.undurable)
+			s.unsent.post(&s.server.Hub, s.undurable)
 		}
 		s.unsent.list = nil
 	}
@@ -135,7 +135,7 @@ func watchCommand(s *Session, c *command.Call) error {
 			s.watchedBytes += heldByWatch + len(key)
 		}
 	}
-	s.client.watched.Store(int64(s.watch.Len()))
+	s.client.Watched.Store(int64(s.watch.Len()))
 	return c.OK()
 }
 
@@ -144,6 +144,6 @@ func watchCommand(s *Session, c *command.Call) error {
 func (s *Session) saveIfDue() {
 	if s.saveDue {
 		s.saveDue = false
-		_ = s.server.save()
+		_ = s.server.Save()
 	}
 }

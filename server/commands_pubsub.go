@@ -54,7 +54,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.hub.Subscribe(&s.subscriber, to, name)
+			s.server.Hub.Subscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
 		}
 		return nil
@@ -76,7 +76,7 @@ func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.hub.Unsubscribe(&s.subscriber, to, name)
+			s.server.Hub.Unsubscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][1], to, name)
 		}
 		if len(names) == 0 {
@@ -120,20 +120,20 @@ func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
 		if !c.Queued {
-			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.presence.gaveUp())
+			return c.Int(s.server.Hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
-		p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
+		p, n := s.server.Hub.Prepare(m, &s.subscriber, s.stopMatching)
 		if n == 0 || s.presence.gaveUp() != nil {
 			return c.Int(n, s.presence.gaveUp())
 		}
-		if !s.unsent.takeRoom(p.Size(), s.server.options.MaxQueue) {
+		if !s.unsent.takeRoom(p.Size(), s.server.Options.MaxQueue) {
 			return errMessagesTooLarge
 		}
 		if c.Tx == nil {
 			s.unsent.list = append(s.unsent.list, p)
 			return c.Int(n, nil)
 		}
-		return c.Int(n, postWith(c.Tx, &s.server.hub, p))
+		return c.Int(n, postWith(c.Tx, &s.server.Hub, p))
 	}
 }
 
@@ -168,13 +168,13 @@ func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
 
 // initMail lets the session have messages. What they call may be called with keys locked.
 func (s *Session) initMail() {
-	s.subscriber.Wake = s.client.wake
+	s.subscriber.Wake = s.client.Wake
 	s.subscriber.Flooded = func() {
-		s.server.counters.Flooded.Add(1)
-		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
-		s.client.abort()
+		s.server.Counters.Flooded.Add(1)
+		s.server.Options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
+		s.client.Abort()
 	}
-	s.client.tracking.ID, s.client.tracking.Mail = s.id, &s.subscriber
+	s.client.Tracking.ID, s.client.Tracking.Mail = s.id, &s.subscriber
 }
 
 // deliverMessages moves messages into the output, as far as there is room. It is called between
@@ -192,7 +192,7 @@ func (s *Session) deliverMessages() {
 		for i := range messages {
 			m := &messages[i]
 			if m.Kind >= pubsub.ToReader {
-				s.client.tracking.Write(&s.out, m)
+				s.client.Tracking.Write(&s.out, m)
 			} else {
 				m.Write(&s.out)
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/serverside"
@@ -140,14 +142,14 @@ func (r *scriptRun) obeyFlags(flags script.Flags) error {
 	readOnly := r.Call.Command.Flags&command.ReadOnly != 0
 	r.readOnly = readOnly || flags&script.NoWrites != 0
 	r.mayGrow = flags&script.AllowOOM != 0
-	r.oneSlot = v.options.Cluster && flags&script.AllowCrossSlotKeys == 0
+	r.oneSlot = v.Options.Cluster && flags&script.AllowCrossSlotKeys == 0
 	switch {
-	case v.options.Cluster && flags&script.NoCluster != 0:
+	case v.Options.Cluster && flags&script.NoCluster != 0:
 		return errFlagNoCluster
 	case readOnly && flags&script.NoWrites == 0:
 		return errFlagWrites
-	case flags&(script.NoWrites|script.AllowOOM) == 0 && v.memoryIsShort(r.Call.Tx == nil):
-		return errOutOfMemory
+	case flags&(script.NoWrites|script.AllowOOM) == 0 && v.MemoryIsShort(r.Call.Tx == nil):
+		return shared.ErrOutOfMemory
 	}
 	return nil
 }

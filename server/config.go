@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/conf"
 	"github.com/stavedb/stave/server/internal/settings"
 )
@@ -17,7 +19,7 @@ type Config struct{ inner *settings.Config }
 // NewConfig returns settings that are all at their defaults.
 func NewConfig() *Config {
 	inner := settings.New()
-	inner.JudgeUser = JudgeUser(table)
+	inner.JudgeUser = shared.JudgeUser(table)
 	return &Config{inner}
 }
 
@@ -50,7 +52,7 @@ func (v *Server) Config() *Config { return v.options.Config }
 // OnReload adds what a reload of the settings is to do besides: reading certificates again, for instance. The
 // functions are called in order, by one goroutine at a time.
 func (v *Server) OnReload(reload func() error) {
-	v.state.settings.OnReload(func() (changed bool, err error) { return false, reload() })
+	v.state.Settings.OnReload(func() (changed bool, err error) { return false, reload() })
 }
 
 // WatchConfig calls Reload when the file of settings or one that it includes changes, until ctx ends. further are paths
@@ -67,4 +69,4 @@ func (v *Server) WatchConfig(ctx context.Context, further ...string) error {
 // Reload reads the file of settings again and applies what has changed in it and may change while the server runs, all
 // or nothing of what can be checked; what has changed is logged, what needs a restart, and what fails. Then it does what
 // OnReload and ReloadTLS have added.
-func (v *Server) Reload() error { return v.state.settings.Reload() }
+func (v *Server) Reload() error { return v.state.Settings.Reload() }

@@ -143,8 +143,8 @@ func (c *loopConn) read() bool {
 	switch {
 	case n > 0:
 		v := c.session.server
-		v.counters.In.Add(int64(n))
-		v.counters.Reads.Add(1)
+		v.Counters.In.Add(int64(n))
+		v.Counters.Reads.Add(1)
 		c.session.parser.Feed(l.buf[:n])
 		c.readable = n == len(l.buf) || c.hangup
 	case err == nil:
@@ -162,7 +162,7 @@ func (c *loopConn) read() bool {
 // client that does not take its replies, or waits in a command and has sent much meanwhile.
 func (c *loopConn) mayRead() bool {
 	s := c.session
-	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.pauseAt)
+	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.PauseAt)
 }
 
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:
@@ -177,7 +177,7 @@ func (c *loopConn) finishRound() {
 	case s.leaving:
 		c.goAside()
 		return
-	case !s.server.store.Durable(s.undurable):
+	case !s.server.Store.Durable(s.undurable):
 		c.aside = true
 		l.unsynced = append(l.unsynced, c)
 		return
@@ -217,7 +217,7 @@ func (c *loopConn) finishRound() {
 // before, the other one from here on; the post hands it back, and loop.mu orders what both have written.
 func (c *loopConn) goAside() {
 	c.aside = true
-	c.session.server.counters.Aside.Add(1)
+	c.session.server.Counters.Aside.Add(1)
 	c.loop.aside.Go(func() {
 		c.session.executeAside()
 		c.loop.post(c, markBack)
@@ -240,8 +240,8 @@ func (c *loopConn) flush() bool {
 		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
 		if n > 0 {
 			sent += n
-			s.server.counters.Out.Add(int64(n))
-			s.server.counters.Writes.Add(1)
+			s.server.Counters.Out.Add(int64(n))
+			s.server.Counters.Writes.Add(1)
 			s.discard(n)
 			if c.unsentTaken += n; c.unsentTaken >= writeSize {
 				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time
@@ -278,8 +278,8 @@ func (c *loopConn) watchWait() {
 		c.timer = nil
 	}
 	c.waiting = b
-	if b != nil && !b.deadline.IsZero() {
-		c.timer = time.AfterFunc(time.Until(b.deadline), c.session.client.wake)
+	if b != nil && !b.Deadline.IsZero() {
+		c.timer = time.AfterFunc(time.Until(b.Deadline), c.session.client.Wake)
 	}
 }
 
@@ -304,7 +304,7 @@ func (c *loopConn) timeout(idle time.Duration) time.Time {
 // idleTimeout is timeout of a client that has authenticated.
 func (c *loopConn) idleTimeout(idle time.Duration) time.Time {
 	s := c.session
-	o := &s.server.options
+	o := &s.server.Options
 	switch {
 	case !c.unsentSince.IsZero():
 		return c.unsentSince.Add(o.WriteTimeout)
@@ -330,7 +330,7 @@ func (c *loopConn) account() (held int) {
 	held = c.session.Held()
 	if c.session.accountMemory(held) && !c.loop.evicts {
 		c.loop.evicts = true
-		c.session.server.evictLargestClients()
+		c.session.server.EvictLargestClients()
 	}
 	return held
 }

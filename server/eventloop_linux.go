@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/stavedb/stave/server/internal/socket"
@@ -89,14 +91,14 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
-	s.client.fd = fd
-	s.client.attach(&Driver{
+	s.client.FD = fd
+	s.client.Attach(&clients.Driver{
 		Wake:  func() { l.post(c, markWoken) },
 		Kill:  func() { l.post(c, markKilled) },
 		Probe: func() socket.State { return socket.Probe(c.fd) }, // a session that is aside keeps it open
 	})
 	s.joinLoop(l.batch)
-	l.transport.server.clients.add(&s.client)
+	l.transport.server.Clients.Add(&s.client)
 	l.post(c, markNew)
 	return true
 }
@@ -221,7 +223,7 @@ func (l *eventLoop) serveRound() {
 	clear(l.ready)
 	l.ready = l.ready[:0]
 	if l.evicts { // those that were accounted for later may have more
-		l.transport.server.evictLargestClients()
+		l.transport.server.EvictLargestClients()
 	}
 	l.waitDurable()
 }
@@ -266,7 +268,7 @@ func (l *eventLoop) endIdle(force bool) {
 		case !c.aside && (force || !c.unsent() && !c.isFull):
 			c.end()
 		case force:
-			c.session.client.killed.Store(true)
+			c.session.client.Killed.Store(true)
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // it ends when it comes back
 		}
 	}
@@ -284,7 +286,7 @@ func (l *eventLoop) waitDurable() {
 		newest = max(newest, c.session.undurable)
 	}
 	l.aside.Go(func() {
-		l.syncError = l.transport.server.store.WaitDurable(newest)
+		l.syncError = l.transport.server.Store.WaitDurable(newest)
 		l.mu.Lock()
 		l.synced = true
 		l.wakeAndUnlock()
@@ -313,7 +315,7 @@ func (l *eventLoop) goOn(c *loopConn) {
 
 // sweepTimeouts looks at the time-outs of all connections, once a second while there are any.
 func (l *eventLoop) sweepTimeouts() {
-	idle := time.Duration(l.transport.server.tunables.idleTimeout.Load())
+	idle := time.Duration(l.transport.server.Tunables.IdleTimeout.Load())
 	if l.sweep.IsZero() {
 		if idle > 0 && l.open > 0 {
 			l.sweep = l.now.Add(sweepEvery)

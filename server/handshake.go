@@ -21,8 +21,8 @@ func (c *conn) handshake() bool {
 	ctx, cancel := context.WithTimeout(c.transport.context, handshakeTimeout)
 	defer cancel()
 	if err := encrypted.HandshakeContext(ctx); err != nil {
-		c.transport.server.counters.HandshakesFailed.Add(1)
-		c.transport.log.Debug("TLS handshake failed; connection closed", "address", c.session.client.remote, "error", err)
+		c.transport.server.Counters.HandshakesFailed.Add(1)
+		c.transport.log.Debug("TLS handshake failed; connection closed", "address", c.session.client.Remote, "error", err)
 		_ = encrypted.NetConn().Close() // before end, which would wait to say goodbye
 		return false
 	}

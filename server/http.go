@@ -29,8 +29,8 @@ func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
 	if !socket.IsLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
 	}
-	v.state.settings.LimitClients()
-	e := web.Endpoint{Store: v.state.store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
+	v.state.Settings.LimitClients()
+	e := web.Endpoint{Store: v.state.Store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
 	return e.Serve(ctx, ln)
 }
 
@@ -48,18 +48,18 @@ type dashboardClient struct{ session *Session }
 func (v *Server) dashboardBackend() dashboard.Backend {
 	return dashboard.Backend{
 		BackupTo: func(ctx context.Context, w io.Writer) error {
-			_, err := v.state.store.BackupTo(ctx, w)
+			_, err := v.state.Store.BackupTo(ctx, w)
 			return err
 		},
 		Connect: func(address string) dashboard.Client {
 			s := v.NewSession()
-			s.client.remote, s.mostReply, s.client.unnoted = address, maxShownReply, true
+			s.client.Remote, s.mostReply, s.client.Unnoted = address, maxShownReply, true
 			s.who.startUnknown(false)
 			return dashboardClient{s}
 		},
 		Segments: func() []dashboard.Segment {
 			var list []dashboard.Segment
-			for _, sg := range v.state.store.Segments() {
+			for _, sg := range v.state.Store.Segments() {
 				list = append(list, dashboard.Segment{Name: sg.File, Bytes: sg.Bytes, Live: sg.LiveBytes, Records: sg.Records, Sealed: sg.Sealed, Merged: sg.Merged, Time: sg.Time})
 			}
 			return list

@@ -29,25 +29,25 @@ server.scriptRun       brief    keys declared inner
 server.scriptRun       shared   program function
 server.scriptRun       ours     tx host
 server.Server          ours     bound address serving
-server.State           ours     store runID table options server
+shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
-server.State           operator users settings
-server.clientSet       held     byID
+shared.State           operator Users Settings
+clients.List       held     byID
 server.conn            held     buf
 server.conn            ours     Conn transport shrink
-server.client          bounded  name library version
-server.client          ours     remote local lastCommand driver
-server.client          operator user
-server.client          shared   wait
-server.figures         ours     tooMuch
+clients.Client          bounded  Name Library Version
+clients.Client          ours     Remote Local lastCommand driver
+clients.Client          operator User
+clients.Client          shared   Wait
+clients.Figures         ours     TooMuch
 server.identity        operator user server
 server.identity        shared   parser
 server.login           ours     err user
 server.presence        ours     giveUp abandoned
 server.blocked         held     reply args
 server.blocked         ours     command late
-server.Wait            held     waiter
-server.Wait            ours     ended
+clients.Wait            held     Waiter
+clients.Wait            ours     Ended
 server.TLS             ours     current
 server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
 server.batch           brief    requests args keys
@@ -57,8 +57,8 @@ server.queued          held     args
 server.queued          ours     command
 server.unsentMessages  brief    list
 server.sessionStats    ours     command
-server.notifier        ours     stop
-server.replyBudget     shared   waiting
+shared.notifier        ours     stop
+shared.replyBudget     shared   waiting
 arena.Args             held     heads bytes
 arena.Blocks           held     blocks
 resp.Limits            ours     Inlines

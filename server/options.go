@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/debug"
@@ -131,7 +133,7 @@ const (
 // RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
 // below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
 // all the same: clients that know of it ask for the command.
-const RedisVersion = redisVersion
+const RedisVersion = shared.RedisVersion
 
 // validate names the first field whose value makes no sense.
 func (o *Options) validate() error {
@@ -227,8 +229,8 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // fixed are the options that do not change while the server runs, in the form that its rooms know.
-func (o *Options) fixed() stateOptions {
-	return stateOptions{
+func (o *Options) fixed() shared.Options {
+	return shared.Options{
 		Databases: o.Databases, MaxArgument: o.MaxArgument, MaxReply: o.MaxReply, MaxQueue: o.MaxQueue,
 		PartialTimeout: o.PartialTimeout, WriteTimeout: o.WriteTimeout, ShutdownGrace: o.ShutdownGrace,
 		Cluster: o.Cluster, Debug: o.Debug, DebugRemote: o.DebugRemote, AllowPlainText: o.AllowPlainText,
@@ -238,8 +240,8 @@ func (o *Options) fixed() stateOptions {
 }
 
 // userSource is where the options have the users.
-func (o *Options) userSource(users *acl.Users) *UserSource {
-	source := &UserSource{Users: users, ACLFile: o.ACLFile, Lines: o.Users}
+func (o *Options) userSource(users *acl.Users) *shared.UserSource {
+	source := &shared.UserSource{Users: users, ACLFile: o.ACLFile, Lines: o.Users}
 	if o.Config != nil {
 		source.File = o.Config.inner
 	}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
@@ -23,8 +26,8 @@ const errNoAuth command.Error = "NOAUTH Authentication required."
 // identity is who the client of a session is, and what it may do and take before that is known. Only the session's
 // driver and its commands use it; others see the user in client.user.
 type identity struct {
-	server *State
-	client *client
+	server *shared.State
+	client *clients.Client
 	parser *resp.Parser
 
 	user             *acl.User
@@ -46,7 +49,7 @@ func (i *identity) permit(cmd *command.Command, args [][]byte) error {
 		return errNoAuth
 	}
 	if d := i.user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
-		return &deniedError{d}
+		return &shared.DeniedError{Denial: d}
 	}
 	return nil
 }
@@ -65,7 +68,7 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 	case "config|set":
 		return slices.ContainsFunc(args[2:], func(arg []byte) bool {
 			d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
-			return d != nil && (d.Name == "requirepass" || changers[d.Name] != nil || listeners.IsSetting(d))
+			return d != nil && (d.Name == "requirepass" || shared.Changers[d.Name] != nil || listeners.IsSetting(d))
 		})
 	}
 	return false
@@ -75,8 +78,8 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 // user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
 func (s *Session) noteDenied(d acl.Denial, in acl.Context, username string) {
 	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
-	e.Client = s.client.listLine(e.Updated)
-	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
+	e.Client = s.client.ListLine(e.Updated)
+	s.server.ACLLog.Add(e, int(s.server.Tunables.ACLLogMaxLen.Load()))
 }
 
 // context is where a request is refused, as ACL LOG shows it. q is nil outside of MULTI.
@@ -114,10 +117,10 @@ func (i *identity) mayReadAllKeys(c *command.Call) bool {
 // parser's limits grow with authentication and never shrink here: what has been read under the larger ones stays.
 func (i *identity) setUser(u *acl.User, authenticated bool) {
 	i.user = u
-	i.client.user.Store(u)
+	i.client.User.Store(u)
 	i.authenticated = authenticated
 	if authenticated {
-		i.parser.SetLimits(i.server.fullLimits())
+		i.parser.SetLimits(i.server.FullLimits())
 		i.releaseSlot()
 	}
 }
@@ -125,10 +128,10 @@ func (i *identity) setUser(u *acl.User, authenticated bool) {
 // startUnknown makes a session that of a client about which nothing is known: of the default user, if that needs no
 // password. Before a handshake it keeps its slot all the same.
 func (i *identity) startUnknown(handshake bool) {
-	i.setUser(i.server.users.Default(), false)
+	i.setUser(i.server.Users.Default(), false)
 	i.unknownSince = time.Now()
 	switch {
-	case i.server.users.Default().Rules().NeedsPassword():
+	case i.server.Users.Default().Rules().NeedsPassword():
 		i.parser.SetLimits(limitsBeforeAuth)
 	case handshake:
 		i.authenticated = true
@@ -151,10 +154,10 @@ func (i *identity) forget() {
 // becomeDefault makes a session that has not authenticated that of the default user, if that needs no password by now,
 // and reports whether it did.
 func (i *identity) becomeDefault() bool {
-	if i.server.users.Default().Rules().NeedsPassword() {
+	if i.server.Users.Default().Rules().NeedsPassword() {
 		return false
 	}
-	i.setUser(i.server.users.Default(), true)
+	i.setUser(i.server.Users.Default(), true)
 	return true
 }
 
@@ -166,7 +169,7 @@ type login struct {
 
 // verify verifies a password. It may take long.
 func (i *identity) verify(ctx context.Context, name, password string) *login {
-	u, err := i.server.users.Authenticate(ctx, name, password, i.client.remote)
+	u, err := i.server.Users.Authenticate(ctx, name, password, i.client.Remote)
 	return &login{u, err}
 }
 
@@ -220,14 +223,14 @@ func (i *identity) takesTooMuch(bytes int) bool {
 func (i *identity) releaseSlot() {
 	if i.hasSlot {
 		i.hasSlot = false
-		i.server.unauthenticated.Add(-1)
+		i.server.Unauthenticated.Add(-1)
 	}
 }
 
 // authenticateBy is when the connection is closed unless it has authenticated; zero for never.
 func (i *identity) authenticateBy() time.Time {
-	if i.authenticated || i.unknownSince.IsZero() || !i.server.users.Default().Rules().NeedsPassword() {
+	if i.authenticated || i.unknownSince.IsZero() || !i.server.Users.Default().Rules().NeedsPassword() {
 		return time.Time{}
 	}
-	return i.unknownSince.Add(i.server.timeToAuth)
+	return i.unknownSince.Add(i.server.TimeToAuth)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/socket"
 )
@@ -31,13 +33,13 @@ func (v *Server) checkListener(ln net.Listener) error {
 
 // checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away
 // later is noticed when a connection comes in (transport.start).
-func checkExposed(v *State, address string, local, encrypts bool) error {
+func checkExposed(v *shared.State, address string, local, encrypts bool) error {
 	switch {
 	case local:
 		return nil
-	case !v.users.Default().Rules().NeedsPassword():
+	case !v.Users.Default().Rules().NeedsPassword():
 		return fmt.Errorf("%s: %w", address, ErrNoPassword)
-	case !encrypts && !v.options.AllowPlainText:
+	case !encrypts && !v.Options.AllowPlainText:
 		return fmt.Errorf("%s: %w", address, ErrPlainText)
 	}
 	return nil
@@ -51,7 +53,7 @@ func (o *Options) Check() error {
 }
 
 // trial is the state of a server without a store, which knows its users.
-func (o *Options) trial() (*State, error) {
+func (o *Options) trial() (*shared.State, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (o *Options) trial() (*State, error) {
 	if err := users.Load(options.RequirePass); err != nil {
 		return nil, err
 	}
-	return &State{options: options.fixed(), users: users.Users}, nil
+	return &shared.State{Options: options.fixed(), Users: users.Users}, nil
 }
 
 // CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // replyMode is what CLIENT REPLY has chosen. It concerns replies, and neither messages nor the
@@ -55,5 +56,5 @@ func clientReply(s *Session, c *command.Call) error {
 	if c.Queued {
 		return c.OK()
 	}
-	return errNoReply
+	return shared.ErrNoReply
 }

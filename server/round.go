@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/scripts"
@@ -87,24 +89,24 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 	case cmd.Name == "exec":
 		return s.queue == nil || s.queue.isQuick(s)
 	case cmd.Name == "publish":
-		return s.server.hub.MatchesQuickly(len(args[1]))
+		return s.server.Hub.MatchesQuickly(len(args[1]))
 	case cmd.Flags&command.RunsScript != 0:
-		return s.server.scriptStaysInLoop(cmd)
+		return scriptStaysInLoop(s.server, cmd)
 	}
-	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
+	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
 // MONITOR shows must not be repeated.
-func (v *State) scriptStaysInLoop(cmd *command.Command) bool {
-	return strings.HasPrefix(cmd.Name, "eval") && !v.hub.Monitored()
+func scriptStaysInLoop(v *shared.State, cmd *command.Command) bool {
+	return strings.HasPrefix(cmd.Name, "eval") && !v.Hub.Monitored()
 }
 
 // canBatchScript returns what is known of a script that may share a transaction with other requests; nil if it may not.
 // One that is not known to need all keys and declares none may need no lock, and a transaction without keys locks all.
 func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripts.Known {
 	v := s.server
-	if !v.scriptStaysInLoop(cmd) {
+	if !scriptStaysInLoop(v, cmd) {
 		return nil
 	}
 	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
@@ -118,13 +120,13 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripts.K
 // asks now and then whether to go on.
 func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
 	if isPublish(cmd) {
-		return s.server.hub.MatchesQuickly(len(args[1]))
+		return s.server.Hub.MatchesQuickly(len(args[1]))
 	}
 	if cmd.Flags&command.WholeKeyspace != 0 || len(cmd.Keys) == 0 && cmd.Flags&command.Fast == 0 {
 		return false
 	}
 	size := sizeOf(args)
-	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
+	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction.
@@ -142,13 +144,13 @@ func wakesFew(store *db.Store, cmd *command.Command, args [][]byte) bool {
 
 // isQuick reports whether EXEC takes little time.
 func (q *queue) isQuick(s *Session) bool {
-	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.notifiesQuickly(q.bytes, q.requests.Len()) &&
+	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.NotifiesQuickly(q.bytes, q.requests.Len()) &&
 		(s.watch == nil || s.watch.Len() <= maxBatch)
 }
 
 // maxReply is how many bytes the session may reply to a command, before errExceeded ends it.
 func (s *Session) maxReply(cmd *command.Command) int {
-	most := s.server.mostReply()
+	most := s.server.MostReply()
 	if s.mostReply > 0 {
 		most = min(most, s.mostReply)
 	}

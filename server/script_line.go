@@ -24,7 +24,7 @@ func (s *Session) beginBesideScript(write bool, keys []string) (*db.Tx, error) {
 // for too long, or the client has left.
 func (s *Session) mayWait(waited time.Duration) error {
 	v := s.server
-	if threshold := time.Duration(min(v.tunables.busyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond; threshold > 0 && waited >= patience {
+	if threshold := time.Duration(min(v.Tunables.BusyMs.Load(), int64(math.MaxInt64/time.Millisecond))) * time.Millisecond; threshold > 0 && waited >= patience {
 		if err := s.scripts.Runs.Overdue(threshold); err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
@@ -101,12 +103,12 @@ func (s *Session) runScript(r *scriptRun) error {
 	s.scripts.Runs.Start()
 	defer s.scripts.Runs.End()
 	r.Script.Host = r.host
-	r.limit = s.server.mostReply()
+	r.limit = s.server.MostReply()
 	if s.keepsScriptsShort() {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
-	r.noMemory = !r.mayGrow && s.server.memoryIsShort(!r.within)
+	r.noMemory = !r.mayGrow && s.server.MemoryIsShort(!r.within)
 	if len(r.Script.Keys) > manyKeys {
 		r.declared = make(map[string]struct{}, len(r.Script.Keys))
 		for _, key := range r.Script.Keys {
@@ -114,7 +116,7 @@ func (s *Session) runScript(r *scriptRun) error {
 		}
 	}
 	if r.within && s.keepsScriptsShort() {
-		if s.server.hub.Monitored() { // since the transaction began
+		if s.server.Hub.Monitored() { // since the transaction began
 			return errRestart
 		}
 		before := s.interrupt
@@ -142,7 +144,7 @@ func (s *Session) runScript(r *scriptRun) error {
 		r.known.TookLong()
 	}
 	if !s.inAttempt {
-		s.attempt.Count(&s.server.counters)
+		s.attempt.Count(&s.server.Counters)
 	}
 	return err
 }
@@ -150,7 +152,7 @@ func (s *Session) runScript(r *scriptRun) error {
 // count counts a call: that of a script which may have to be executed again, with the end of its attempt.
 func (s *Session) count(c stats.Call) {
 	if s.attempt.Note(c); !s.keepsScriptsShort() {
-		s.attempt.Count(&s.server.counters)
+		s.attempt.Count(&s.server.Counters)
 	}
 }
 
@@ -185,7 +187,7 @@ func (r *scriptRun) attempt() (err error) {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {
-			s.unsent.post(&s.server.hub, s.undurable)
+			s.unsent.post(&s.server.Hub, s.undurable)
 		}
 		if !r.within {
 			s.unsent.list = nil
@@ -231,7 +233,7 @@ func (r *scriptRun) hold(n int) bool { return r.Call.Out.Reserve(n) }
 func (r *scriptRun) noRoom(int) error { return r.errExceeded() }
 
 func (r *scriptRun) taken() (others, most int64) {
-	replies := &r.session.server.replies
+	replies := &r.session.server.Replies
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
 
@@ -242,7 +244,7 @@ func (r *scriptRun) beLong(*script.Run) {
 		r.isLong = true
 		r.session.scripts.Runs.Add(&r.Run)
 		if room := r.session.room; room != nil { // others in line do not wait for the end of the script
-			r.session.server.replies.pass(room)
+			r.session.server.Replies.Pass(room)
 		}
 	}
 }
@@ -258,7 +260,7 @@ const (
 // resolve finds the command of redis.call, and says why the script may not call it. Blocking commands on keys may be
 // called though their flags forbid scripts: BLPOP and its like reply as if their time were over at once.
 func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string) {
-	cmd, err := r.session.server.table.Resolve(args)
+	cmd, err := r.session.server.Table.Resolve(args)
 	waits := cmd != nil && cmd.Flags&command.Blocking != 0 && len(cmd.Keys) > 0 // without an element it replies null, as within EXEC
 	switch {
 	case cmd == nil:
@@ -291,13 +293,13 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	}
 	refusal = s.permitInScript(cmd, args)
 	if refusal == "" {
-		refusal = s.server.refusesCall(cmd, args)
+		refusal = refusesCall(s.server, cmd, args)
 	}
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
 	}
 	if refusal == "" && r.noMemory && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
-		refusal = string(errOutOfMemory)
+		refusal = string(shared.ErrOutOfMemory)
 	}
 	if refusal != "" {
 		s.count(stats.Call{Refusal: refusal})
@@ -367,7 +369,7 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 // begin begins the transaction, with the locks that the script is known to need, or with all while MONITOR watches.
 func (r *scriptRun) begin() error {
 	s := r.session
-	monitored := s.server.hub.Monitored()
+	monitored := s.server.Hub.Monitored()
 	write := !r.readOnly && (monitored || r.known.Writes.Load())
 	var keys []string
 	if !monitored && !r.known.AllKeys.Load() {
@@ -393,7 +395,7 @@ func (r *scriptRun) begin() error {
 	r.tx = tx
 	r.Locking.Store(true)
 	for _, p := range s.unsent.list {
-		err = errors.Join(err, postWith(tx, &s.server.hub, p))
+		err = errors.Join(err, postWith(tx, &s.server.Hub, p))
 	}
 	s.unsent.list = nil
 	return err
@@ -437,12 +439,12 @@ func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
 func (r *scriptRun) log(level int, message string) {
 	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
 	s := r.session
-	s.server.options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
+	s.server.Options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
 }
 
 // allows is redis.acl_check_cmd: whether the user may execute a command.
 func (i *identity) allows(args [][]byte) (bool, error) {
-	cmd, err := i.server.table.Resolve(args)
+	cmd, err := i.server.Table.Resolve(args)
 	if err != nil {
 		return false, err
 	}

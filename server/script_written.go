@@ -13,7 +13,7 @@ const mostWritten = 2 << 30
 // but what a script may take for itself it may write in any case.
 func (r *scriptRun) tooMuchWritten() bool {
 	most := int64(mostWritten)
-	if limit := r.session.server.tunables.maxMemory.Load(); limit > 0 {
+	if limit := r.session.server.Tunables.MaxMemory.Load(); limit > 0 {
 		most = min(most, max(limit, script.DefaultMemory))
 	}
 	return int64(r.wrote()) > most

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/scripts"
@@ -15,7 +17,7 @@ import (
 // methods are safe for concurrent use.
 type Server struct {
 	options Options
-	state   *State
+	state   *shared.State
 	scripts scripts.Shared
 
 	secure atomic.Pointer[TLS]   // whose certificate /metrics shows; nil without one
@@ -40,21 +42,21 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		options.Config = NewConfig()
 	}
 	v := &Server{options: options, serving: make(map[int]func())}
-	v.state = newState(store, table, options.fixed())
-	v.state.tunables.init(options.MaxClients, options.IdleTimeout, options.ClientMemory)
-	v.state.replies.init(options.ClientMemory)
+	v.state = shared.New(store, table, options.fixed())
+	v.state.Tunables.Init(options.MaxClients, options.IdleTimeout, options.ClientMemory)
+	v.state.Replies.Init(options.ClientMemory)
 	users := options.userSource(acl.New(table))
-	v.state.server = ServerFuncs{Info: v.Info, ShutDown: v.shutDown}
-	v.state.settings = &Live{
-		state: v.state, config: options.Config.inner, users: users, overrides: options.Settings, logLevel: options.LogLevel,
-		listening: Listening{Address: v.listenAddress, Port: v.shownPort, TLSPort: v.shownTLSPort, Change: v.changeBound},
+	v.state.Server = shared.ServerFuncs{Info: v.Info, ShutDown: v.shutDown}
+	v.state.Settings = &shared.Settings{
+		State: v.state, Config: options.Config.inner, Users: users, Overrides: options.Settings, LogLevel: options.LogLevel,
+		Listening: shared.Listening{Address: v.listenAddress, Port: v.shownPort, TLSPort: v.shownTLSPort, Change: v.changeBound},
 	}
-	if err := v.state.settings.Start(); err != nil {
+	if err := v.state.Settings.Start(); err != nil {
 		return nil, err
 	}
 	v.scripts.Init(RedisVersion, table, store, options.Logger)
 	v.scripts.Libraries.Current() // so that what is wrong with one is in the log from the beginning
-	v.state.users = users.Users
+	v.state.Users = users.Users
 	if err := users.Load(options.RequirePass); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
@@ -39,7 +42,7 @@ import (
 // All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
-	server  *State
+	server  *shared.State
 	scripts *scripts.Shared
 	id      int64
 	parser  *resp.Parser
@@ -51,17 +54,17 @@ type Session struct {
 	who         identity
 
 	namespace int
-	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
-	undurable db.Ticket    // of the newest commit that has not been waited for; 0 for none
-	heldFrom  int          // where in the output the reply of the oldest such commit starts
-	queue     *queue       // commands since MULTI; nil outside
-	client    client       // what CLIENT LIST shows of it
-	watch     *db.Watch    // keys that the next EXEC depends on; nil for none
+	host      command.Host   // what handlers get of the session: the store, seen through the namespace, above all
+	undurable db.Ticket      // of the newest commit that has not been waited for; 0 for none
+	heldFrom  int            // where in the output the reply of the oldest such commit starts
+	queue     *queue         // commands since MULTI; nil outside
+	client    clients.Client // what CLIENT LIST shows of it
+	watch     *db.Watch      // keys that the next EXEC depends on; nil for none
 
-	watchedBytes int       // memory of the keys in watch
-	blocked      *blocked  // the command that waits; nil without one
-	neverWaits   bool      // see NeverWait
-	room         *roomWait // its place among those that wait for memory for a reply; nil without one
+	watchedBytes int              // memory of the keys in watch
+	blocked      *blocked         // the command that waits; nil without one
+	neverWaits   bool             // see NeverWait
+	room         *shared.RoomWait // its place among those that wait for memory for a reply; nil without one
 
 	asking        *command.Call // the command that runs in a transaction
 	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
@@ -110,17 +113,17 @@ type Session struct {
 }
 
 // newSession returns a session of a server.
-func newSession(v *State, shared *scripts.Shared) *Session {
+func newSession(v *shared.State, shared *scripts.Shared) *Session {
 	s := &Session{
 		server:  v,
 		scripts: shared,
-		id:      v.clients.newID(),
-		parser:  resp.NewParser(v.fullLimits()),
+		id:      v.Clients.NewID(),
+		parser:  resp.NewParser(v.FullLimits()),
 	}
-	s.tracked = tracking.NewReads(&v.tracked, &s.client.tracking)
+	s.tracked = tracking.NewReads(&v.Tracked, &s.client.Tracking)
 	s.presence.client = &s.client
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
-	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
+	s.host = command.Host{Store: v.Store, Databases: v.Databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.Encodings}
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
@@ -139,16 +142,16 @@ func newSession(v *State, shared *scripts.Shared) *Session {
 		}
 		return err
 	}
-	s.namespace = v.store.Namespace()
+	s.namespace = v.Store.Namespace()
 	// Kept, because making a method a func value allocates.
 	s.runCallFunc = s.runCall
 	s.interrupt, s.askRoom = s.interrupted, s.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
 	s.batch = newBatch()
-	s.client.init()
+	s.client.Init()
 	s.initMail()
-	s.who.setUser(v.users.Default(), true)
+	s.who.setUser(v.Users.Default(), true)
 	return s
 }
 
@@ -231,7 +234,7 @@ func (s *Session) Flushed(n int) {
 // discard drops output that has been sent.
 func (s *Session) discard(n int) {
 	s.out.Discard(n)
-	s.client.unread.Note(s.out.Taken(), n)
+	s.client.Unread.Note(s.out.Taken(), n)
 	s.overdue = s.overdue && s.out.Len() > 0
 }
 
@@ -240,7 +243,7 @@ func (s *Session) Closed() bool { return s.closed }
 
 // Paused reports whether the session waits for Flushed before it executes more.
 func (s *Session) Paused() bool {
-	return s.out.Len() >= s.server.pauseAt || s.overdue && s.out.Len() > 0
+	return s.out.Len() >= s.server.PauseAt || s.overdue && s.out.Len() > 0
 }
 
 // Partial reports whether the client has begun a command and not finished it.
@@ -263,7 +266,7 @@ const uploadRate = 64 << 10
 
 // partialDeadline is when the rest of the command must have arrived that the client owes since then.
 func (s *Session) partialDeadline(since time.Time) time.Time {
-	return since.Add(s.server.options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
+	return since.Add(s.server.Options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
 }
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
@@ -283,7 +286,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
-		stop := context.AfterFunc(ctx, func() { s.client.endWait(timedOut) })
+		stop := context.AfterFunc(ctx, func() { s.client.EndWait(clients.TimedOut) })
 		s.Wait(s.host.Context)
 		stop()
 	}
@@ -298,7 +301,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
-	cmd, err := s.server.table.Resolve(args)
+	cmd, err := s.server.Table.Resolve(args)
 	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
 		return
 	}
@@ -308,7 +311,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.who.isRestricted() {
 		err = s.who.permit(cmd, args)
 	}
-	if err == nil && s.server.options.Cluster {
+	if err == nil && s.server.Options.Cluster {
 		err = refusesInCluster(cmd, args, s.queue)
 	}
 	if err == nil && s.queue != nil && stallsExec(cmd, args) {
@@ -317,10 +320,10 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.server.refusesGrowth(cmd, s.queue != nil && s.queue.grows) {
-		err = errOutOfMemory
+	if err == nil && s.server.RefusesGrowth(cmd, s.queue != nil && s.queue.grows) {
+		err = shared.ErrOutOfMemory
 	}
-	if s.server.pause.active.Load() && s.postpone(cmd, args, err) {
+	if s.server.Pause.Active.Load() && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -356,12 +359,12 @@ func (s *Session) execute(args [][]byte) {
 // transaction.
 func (s *Session) reject(cmd *command.Command, err error) {
 	if cmd != nil {
-		s.server.counters.Commands[cmd.Index].Rejected.Add(1)
+		s.server.Counters.Commands[cmd.Index].Rejected.Add(1)
 	}
-	if denied, ok := err.(*deniedError); ok {
+	if denied, ok := err.(*shared.DeniedError); ok {
 		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
 	}
-	text := s.server.errorText(err)
+	text := s.server.ErrorText(err)
 	switch {
 	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
@@ -381,7 +384,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 
 // replyError replies with an error and counts it.
 func (s *Session) replyError(text string) {
-	s.server.counters.CountError(text)
+	s.server.Counters.CountError(text)
 	s.out.Error(text)
 }
 
@@ -411,11 +414,11 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 		return
 	}
 	took := time.Since(start)
-	s.overdue = s.overdue || s.client.canProbe() && start.Add(took).Sub(s.begun) >= probeEvery
+	s.overdue = s.overdue || s.client.CanProbe() && start.Add(took).Sub(s.begun) >= probeEvery
 	if err == errBlocked { // it is noted when its wait is over, which is not counted
 		s.blocked.took = took
 	} else {
-		s.server.noteSlow(&s.client, took, cmd, args, 0)
+		s.server.NoteSlow(&s.client, took, cmd, args, 0)
 	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
@@ -429,8 +432,8 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.server.counters.Panics.Add(1)
-			s.server.options.Logger.Error("command panicked; connection closed",
+			s.server.Counters.Panics.Add(1)
+			s.server.Options.Logger.Error("command panicked; connection closed",
 				"command", s.call.Command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.closed = true
 			err = command.Error("ERR internal error; the connection is closed")
@@ -449,11 +452,11 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	case err == errBlocked:
 		s.out.Truncate(from)
 		t.calls-- // it is counted when its wait is over
-	case err == errNoReply:
+	case err == shared.ErrNoReply:
 		s.out.Truncate(from)
 	case err != nil:
 		s.out.Truncate(from)
-		s.replyError(s.server.errorText(err))
+		s.replyError(s.server.ErrorText(err))
 		t.failed++
 	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
 		t.countRead(s.out.From(from))
@@ -467,7 +470,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 
 // setNamespace makes the session work on another namespace.
 func (s *Session) setNamespace(n int) error {
-	space, err := s.server.store.Use(n)
+	space, err := s.server.Store.Use(n)
 	if err != nil {
 		return command.ErrDBIndex
 	}

@@ -32,7 +32,7 @@ func (s *Session) end() { s.closed = true }
 
 // drop ends the session of a user that is gone. What an EXEC executes after that is nobody's.
 func (s *Session) drop() {
-	s.who.setUser(s.server.users.Default(), false)
+	s.who.setUser(s.server.Users.Default(), false)
 	s.closed = true
 }
 

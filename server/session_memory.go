@@ -7,7 +7,7 @@ import "github.com/stavedb/stave/server/internal/stats"
 // bounds. Whatever text of a client a field of a session keeps after its command counts here or has a bound:
 // TestWhatOutlivesACommand has the list.
 func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.tracking.Mode().Size() + s.client.texts()
+	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.Tracking.Mode().Size() + s.client.Texts()
 	if s.queue != nil {
 		n += s.queue.held
 	}
@@ -52,17 +52,17 @@ const keepItems = 1024
 
 // accountMemory notes what the session holds in memory, and reports whether that is too much for all clients together.
 func (s *Session) accountMemory(held int) (tooMuch bool) {
-	s.client.unread.Note(s.out.Taken(), 0)
+	s.client.Unread.Note(s.out.Taken(), 0)
 	s.noteFigures()
 	s.limitOutput()
-	return s.server.accountMemory(&s.client, held)
+	return s.server.AccountMemory(&s.client, held)
 }
 
 // noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself. The
 // driver calls it after it has sent, so that others see what is left; a figure that has not changed is not written
 // (stats.Set), because most rounds change none.
 func (s *Session) noteFigures() {
-	f := &s.client.figures
+	f := &s.client.Figures
 	query, free := s.parser.Buffered(), s.parser.Free()
 	stats.Set(&f.Query, query)
 	stats.Set(&f.QueryFree, free)
@@ -81,5 +81,5 @@ func (s *Session) noteFigures() {
 	f.Output.Note(s.out.Held(), s.statsSince)
 }
 
-// limitOutput is State.limitOutput for the replies that wait.
-func (s *Session) limitOutput() { s.server.limitOutput(&s.client, s.out.Len()) }
+// limitOutput is State.LimitOutput for the replies that wait.
+func (s *Session) limitOutput() { s.server.LimitOutput(&s.client, s.out.Len()) }

@@ -13,7 +13,7 @@ const heldByMiss = 128
 // of the read, and the event comes with its end, in its place among the others; it costs a second search of each key.
 func (s *Session) notifyMisses(c *command.Call) error {
 	v := s.server
-	if !v.notifier.keymiss.Load() || v.hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
+	if !v.Notifier.Keymiss.Load() || v.Hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
 		return nil
 	}
 	for _, key := range c.Command.AppendKeys(nil, c.Args) {
@@ -21,11 +21,11 @@ func (s *Session) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			if c.Queued && !s.unsent.takeRoom(len(key)+heldByMiss, s.server.options.MaxQueue) {
+			if c.Queued && !s.unsent.takeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
 				return errMessagesTooLarge
 			}
 			ns := c.Tx.Namespace()
-			if err := c.Tx.OnCommit(func(ticket db.Ticket) { v.publishEvent(ns, "keymiss", key, ticket) }); err != nil {
+			if err := c.Tx.OnCommit(func(ticket db.Ticket) { v.PublishEvent(ns, "keymiss", key, ticket) }); err != nil {
 				return err
 			}
 		}

@@ -1,14 +1,17 @@
 package server
 
-import "github.com/stavedb/stave/server/command"
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+)
 
 // postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
 // embedded session is never paused: it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
-	if invalid != nil || !s.client.isDriven() {
+	if invalid != nil || !s.client.IsDriven() {
 		return false
 	}
-	until, all := s.server.pause.state()
+	until, all := s.server.Pause.State()
 	if until.IsZero() || !all && !s.mayReplicate(cmd, args) {
 		return false
 	}
@@ -17,9 +20,9 @@ func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) b
 		return true // the parser has gone back to a request before this one
 	}
 	s.parser.Rewind(mark)
-	s.block(&blocked{Wait: newPostponement(until), command: cmd})
-	if until, _ := s.server.pause.state(); until.IsZero() {
-		s.client.endWait(timedOut) // endPause may have looked for those who wait before this one did
+	s.block(&blocked{Wait: clients.NewPostponement(until), command: cmd})
+	if until, _ := s.server.Pause.State(); until.IsZero() {
+		s.client.EndWait(clients.TimedOut) // EndPause may have looked for those who wait before this one did
 	}
 	return true
 }

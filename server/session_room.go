@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
 )
@@ -40,7 +42,7 @@ func (q *queue) isRepeatable() bool {
 
 // errShort is the error of a command whose reply the budget has no room for.
 func (s *Session) errShort() error {
-	if s.mustNotRepeat || s.room != nil && time.Since(s.room.since) >= s.server.options.WriteTimeout {
+	if s.mustNotRepeat || s.room != nil && time.Since(s.room.Since) >= s.server.Options.WriteTimeout {
 		return errRepliesTooLarge
 	}
 	return errNoRoom
@@ -75,22 +77,22 @@ func (s *Session) awaitRoom(cmd *command.Command, mark, from int) {
 	s.out.Truncate(from)
 	s.out.SetLimit(0)
 	s.rewind(mark)
-	s.room = s.server.replies.await(s.room, &s.client, need)
+	s.room = s.server.Replies.Await(s.room, &s.client, need)
 	s.blockForRoom(cmd)
 }
 
 // blockForRoom lets the session wait until it is served, or it is time to look for a silent client.
 func (s *Session) blockForRoom(cmd *command.Command) {
-	b := &s.server.replies
-	s.block(&blocked{Wait: newPostponement(time.Now().Add(b.silentAfter / 10)), command: cmd, forRoom: true})
-	b.wakeNext() // the room may have been given back before
+	b := &s.server.Replies
+	s.block(&blocked{Wait: clients.NewPostponement(time.Now().Add(b.SilentAfter / 10)), command: cmd, forRoom: true})
+	b.WakeNext() // the room may have been given back before
 }
 
 // endRoomWait follows a wait for room, and reports whether the command is to be executed again.
 func (s *Session) endRoomWait(cmd *command.Command) bool {
-	again := s.server.replies.isGranted(s.room) || time.Since(s.room.since) >= s.server.options.WriteTimeout
+	again := s.server.Replies.IsGranted(s.room) || time.Since(s.room.Since) >= s.server.Options.WriteTimeout
 	if !again {
-		s.server.closeSilent()
+		s.server.CloseSilent()
 		s.blockForRoom(cmd)
 	}
 	return again
@@ -101,6 +103,6 @@ func (s *Session) leaveRoom() {
 	if s.room == nil || !s.closed && (s.blocked != nil && s.blocked.forRoom || s.leaving) {
 		return
 	}
-	s.server.replies.pass(s.room)
+	s.server.Replies.Pass(s.room)
 	s.room = nil
 }

@@ -38,28 +38,28 @@ func (s *Session) flushStats() {
 	if t.command == nil {
 		return
 	}
-	if s.client.unnoted {
+	if s.client.Unnoted {
 		*t = sessionStats{}
 		return
 	}
-	stats := &s.server.counters.Commands[t.command.Index]
+	stats := &s.server.Counters.Commands[t.command.Index]
 	stats.Calls.Add(t.calls)
 	stats.Failed.Add(t.failed)
 	stats.Nanoseconds.Add(int64(t.took))
 	if t.calls > 0 {
-		s.server.counters.NoteLatency(stats, t.took/time.Duration(t.calls), t.calls)
+		s.server.Counters.NoteLatency(stats, t.took/time.Duration(t.calls), t.calls)
 	}
 	if t.hits > 0 {
-		s.server.counters.Hits.Add(t.hits)
+		s.server.Counters.Hits.Add(t.hits)
 	}
 	if t.misses > 0 {
-		s.server.counters.Misses.Add(t.misses)
+		s.server.Counters.Misses.Add(t.misses)
 	}
 	queued := -1
 	if s.queue != nil {
 		queued = s.queue.requests.Len()
 	}
-	s.client.noteCommand(t.command, s.statsSince, s.namespace, s.out.Version(), queued)
+	s.client.NoteCommand(t.command, s.statsSince, s.namespace, s.out.Version(), queued)
 	*t = sessionStats{}
 }
 

@@ -68,7 +68,7 @@ func (t *TLS) Certificate() *x509.Certificate { return certificates.Leaf(t.curre
 // certificate. It is called before the server serves.
 func (v *Server) ReloadTLS(t *TLS) {
 	v.secure.Store(t)
-	v.state.settings.OnReload(func() (changed bool, err error) {
+	v.state.Settings.OnReload(func() (changed bool, err error) {
 		before := t.current.Load()
 		if err := t.Reload(); err != nil {
 			return false, fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))

@@ -160,7 +160,7 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	}
 	c.Out.Truncate(from)
 	c.Out.SetLimit(limit) // what was too long is no matter of the whole unit
-	refusal = s.server.errorText(err)
+	refusal = s.server.ErrorText(err)
 	c.Out.Error(refusal)
 	return refusal, nil
 }
@@ -182,7 +182,7 @@ func (s *Session) endDurable(err error) {
 		return
 	}
 	s.out.Truncate(s.heldFrom)
-	s.replyError(s.server.errorText(err))
+	s.replyError(s.server.ErrorText(err))
 	s.closed = true
-	s.server.options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
+	s.server.Options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
 }

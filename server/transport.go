@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -24,13 +27,13 @@ const (
 )
 
 // newTransport returns the transport of a listener. newSession makes the sessions; ctx ends when the transport is to.
-func newTransport(state *State, newSession func() *Session, ctx context.Context, local bool) *transport {
-	return &transport{server: state, newSession: newSession, context: ctx, log: state.options.Logger, public: !local, conns: make(map[*conn]struct{})}
+func newTransport(state *shared.State, newSession func() *Session, ctx context.Context, local bool) *transport {
+	return &transport{server: state, newSession: newSession, context: ctx, log: state.Options.Logger, public: !local, conns: make(map[*conn]struct{})}
 }
 
 // transport is the connections of one listener. It outlives none of them, but for what shutdown does not wait for.
 type transport struct {
-	server      *State
+	server      *shared.State
 	newSession  func() *Session
 	context     context.Context // ends when the transport does: for commands that take long
 	log         *slog.Logger
@@ -86,7 +89,7 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 	default:
 		return false
 	}
-	if !t.server.options.EventLoop {
+	if !t.server.Options.EventLoop {
 		return false
 	}
 	if t.loop == nil {
@@ -104,26 +107,26 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 // start serves a connection, or turns it away.
 func (t *transport) start(nc net.Conn) {
 	v := t.server
-	if t.public && !v.users.Default().Rules().NeedsPassword() && !socket.IsLocal(nc.RemoteAddr()) {
-		v.counters.Rejected.Add(1)
+	if t.public && !v.Users.Default().Rules().NeedsPassword() && !socket.IsLocal(nc.RemoteAddr()) {
+		v.Counters.Rejected.Add(1)
 		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
 		return
 	}
-	needsSlot := v.users.Default().Rules().NeedsPassword() || socket.IsTLS(nc)
+	needsSlot := v.Users.Default().Rules().NeedsPassword() || socket.IsTLS(nc)
 	if reason := t.admit(needsSlot); reason != "" {
-		v.counters.Rejected.Add(1)
+		v.Counters.Rejected.Add(1)
 		t.turnAway(nc, "ERR "+reason)
 		return
 	}
-	v.counters.Connections.Add(1)
+	v.Counters.Connections.Add(1)
 	if tcp, ok := socket.Raw(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAliveConfig(t.keepAlive())
 	}
 	s := t.newSession()
 	s.host.Context = t.context
-	s.out.SetBudget(&v.replies.Budget)
-	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
+	s.out.SetBudget(&v.Replies.Budget)
+	s.client.Remote, s.client.Local = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !socket.IsLocal(nc.RemoteAddr())
 	s.who.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
@@ -133,7 +136,7 @@ func (t *transport) start(nc net.Conn) {
 
 // keepAlive is how the system probes whether the other end of an idle connection is still there.
 func (t *transport) keepAlive() net.KeepAliveConfig {
-	period := time.Duration(t.server.tunables.keepAlive.Load()) * time.Second
+	period := time.Duration(t.server.Tunables.KeepAlive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
 }
 
@@ -151,12 +154,12 @@ func (t *transport) turnAway(nc net.Conn, text string) {
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
 	raw := socket.Raw(nc)
-	s.client.fd = socket.Number(nc)
-	s.client.attach(&Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
+	s.client.FD = socket.Number(nc)
+	s.client.Attach(&clients.Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	t.server.clients.add(&s.client)
+	t.server.Clients.Add(&s.client)
 	t.connections.Go(c.serve)
 }
 
@@ -168,7 +171,7 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 	if t.stopping.Load() {
 		return "the server is shutting down"
 	}
-	if reason = t.server.takePlace(needsSlot); reason == "" {
+	if reason = t.server.TakePlace(needsSlot); reason == "" {
 		t.open++
 	}
 	return reason
@@ -177,11 +180,11 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 // forget is the end of what admit and register began, for a connection that is closed.
 func (t *transport) forget(s *Session) {
 	s.who.releaseSlot()
-	t.server.keepPeaks(&s.client.figures)
+	t.server.KeepPeaks(&s.client.Figures)
 	s.out.Close()
-	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
-	t.server.open.Add(-1)
-	t.server.clients.remove(&s.client)
+	t.server.Counters.ClientBytes.Add(-s.client.BufferBytes.Swap(0))
+	t.server.Open.Add(-1)
+	t.server.Clients.Remove(&s.client)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 && t.left != nil {
@@ -219,8 +222,8 @@ func (c *conn) serve() {
 		n, err := c.read()
 		interrupted := err != nil && c.interrupted(err)
 		if n > 0 {
-			c.transport.server.counters.In.Add(int64(n))
-			c.transport.server.counters.Reads.Add(1)
+			c.transport.server.Counters.In.Add(int64(n))
+			c.transport.server.Counters.Reads.Add(1)
 		}
 		if n > 0 || interrupted || err == nil {
 			c.session.Feed(c.buf[:n])
@@ -249,7 +252,7 @@ func (c *conn) read() (int, error) {
 		by = c.session.partialDeadline(c.session.owes(time.Now()))
 	} else {
 		// As in Redis a subscriber may listen for ever.
-		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
+		if idle := time.Duration(c.transport.server.Tunables.IdleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
 			by = time.Now().Add(idle)
 		}
 	}
@@ -295,11 +298,11 @@ var past = time.Unix(1, 0)
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
 // sends is kept. The read ends when the wait does.
 func (c *conn) readBlocked() (int, error) {
-	if c.session.parser.Ahead() >= c.transport.server.pauseAt || c.session.room != nil {
+	if c.session.parser.Ahead() >= c.transport.server.PauseAt || c.session.room != nil {
 		c.session.waitOnce(c.transport.context)
 		return 0, nil
 	}
-	if err := c.setReadDeadline(c.session.blocked.deadline); err != nil {
+	if err := c.setReadDeadline(c.session.blocked.Deadline); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(c.buf)
@@ -341,15 +344,15 @@ func (c *conn) flush() bool {
 			continue
 		}
 		out = out[:min(len(out), writeSize)]
-		if now := time.Now(); c.writeBy.Sub(now) < v.options.WriteTimeout {
-			c.writeBy = now.Add(v.options.WriteTimeout + coarseSecond)
+		if now := time.Now(); c.writeBy.Sub(now) < v.Options.WriteTimeout {
+			c.writeBy = now.Add(v.Options.WriteTimeout + coarseSecond)
 			if err := c.SetWriteDeadline(c.writeBy); err != nil {
 				return false
 			}
 		}
 		n, err := c.Write(out)
-		v.counters.Out.Add(int64(n))
-		v.counters.Writes.Add(1)
+		v.Counters.Out.Add(int64(n))
+		v.Counters.Writes.Add(1)
 		if err != nil && !c.session.presence.outlives(err, c.session.closed) {
 			return false
 		}
@@ -384,7 +387,7 @@ func (c *conn) resizeBuffer(n int) {
 // is too much.
 func (c *conn) accountMemory() {
 	if v := c.transport.server; c.session.accountMemory(c.session.Held() + len(c.buf)) {
-		v.evictLargestClients()
+		v.EvictLargestClients()
 	}
 }
 
