@@ -8,7 +8,6 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/garbage"
 )
 
 // A reply is built whole before it is sent, for it shows one moment, and nobody must hold locks while a client reads.
@@ -24,7 +23,6 @@ import (
 // replyBudget is the memory for long replies, and the sessions that wait for some.
 type replyBudget struct {
 	resp.Budget
-	garbage      garbage.Collector
 	pressEvery   time.Duration // how long a session waits for room before clients that do not read are disconnected
 	stalledAfter time.Duration // how long a client may take for stats.StalledBytes of a long reply, when others need its memory
 
@@ -54,7 +52,6 @@ const errRepliesTooLarge command.Error = "ERR no memory for the reply: replies t
 func (b *replyBudget) init(clientMemory int64) {
 	b.Allowance = defaultPauseOutput + resp.PartSize
 	b.Given = b.wakeNext
-	b.Dropped = b.garbage.Drop
 	b.pressEvery, b.stalledAfter = time.Second, 2*time.Second
 	b.setClientMemory(clientMemory)
 }

@@ -19,8 +19,6 @@ type Budget struct {
 	Allowance int
 	// Given is called, unless it is nil, by whatever gives memory back while Wanted says so.
 	Given func()
-	// Dropped is called, unless it is nil, with the length of each buffer that becomes garbage.
-	Dropped func(n int)
 	// Lend decides, unless it is nil, instead of the limit: whether so many bytes may be taken. It must not change.
 	Lend func(n int) bool
 	// Whole makes a writer keep all that it has not discarded in one buffer, as Bytes returns it. It must not change.
@@ -275,14 +273,6 @@ func partSize(n int) int {
 	return size
 }
 
-// give gives a buffer away.
-func (w *Writer) give(b []byte) {
-	giveBuffer(b)
-	if budget := w.parts.budget; cap(b) > maxShared && budget != nil && budget.Dropped != nil {
-		budget.Dropped(cap(b))
-	}
-}
-
 func (w *Writer) addPart(size int) {
 	p := &w.parts
 	b := takeBuffer(size)
@@ -314,7 +304,7 @@ func (w *Writer) discardParts(n int) int {
 		p.held -= cap(part)
 		p.list[0] = nil
 		p.list = p.list[1:]
-		w.give(part)
+		giveBuffer(part)
 		w.giveBack()
 	}
 	p.list = nil
@@ -326,7 +316,7 @@ func (w *Writer) discardParts(n int) int {
 func (w *Writer) truncateParts(n int) int {
 	p := &w.parts
 	for last := len(p.list) - 1; last >= 0 && n <= p.length; last-- {
-		w.give(w.buf)
+		giveBuffer(w.buf)
 		w.buf = p.list[last]
 		p.list[last] = nil
 		p.list = p.list[:last]
