@@ -92,7 +92,6 @@ func (c *loopConn) register() {
 
 // comeBack lets the session go on in the loop.
 func (c *loopConn) comeBack() {
-	c.loop.poller.NoteHandover()
 	c.aside = false
 	if c.taken&markKilled != 0 {
 		c.end()

@@ -144,9 +144,9 @@ func (l *eventLoop) endWake() {
 // as a sign of life.
 func (l *eventLoop) run() {
 	for !l.stopping || l.open > 0 {
-		events, now := l.wait()
+		events := l.wait()
 		l.round++
-		l.now, l.evicts = now, false
+		l.now, l.evicts = time.Now(), false
 		l.addReady(events)
 		l.takePosted()
 		l.serveRound()
@@ -158,8 +158,8 @@ func (l *eventLoop) run() {
 }
 
 // wait returns what is ready. It sleeps until there is something, unless there is something else to do. The time-out is
-// rounded up to the next millisecond: rounded down, the loop would spin through the last one.
-func (l *eventLoop) wait() (events []unix.EpollEvent, now time.Time) {
+// rounded up to the next millisecond: rounded down, the loop would not sleep during the last one.
+func (l *eventLoop) wait() []unix.EpollEvent {
 	l.mu.Lock()
 	l.sleeping = !l.news && len(l.again) == 0
 	timeout := 0

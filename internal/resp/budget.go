@@ -10,8 +10,6 @@ type Budget struct {
 	Allowance int
 	// Given is called, unless it is nil, by whatever gives memory back.
 	Given func()
-	// Dropped is called, unless it is nil, with the length of each buffer that becomes garbage.
-	Dropped func(n int)
 	// Lend decides, unless it is nil, instead of the limit: whether so many bytes may be taken. It must not change.
 	Lend func(n int) bool
 	// Whole makes a writer keep all that it has not discarded in one buffer, as Bytes returns it. It must not change.

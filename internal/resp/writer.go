@@ -126,7 +126,7 @@ func (w *Writer) Discard(n int) {
 		copy(w.buf, w.buf[w.sent:])
 		w.buf = w.buf[:rest]
 	case cap(w.buf) > keepReplies:
-		w.give(w.buf) // one large reply must not cost its connection memory for good
+		giveBuffer(w.buf) // one large reply must not cost its connection memory for good
 		w.buf, w.own = w.own, nil
 		w.giveBack()
 	default:
@@ -162,7 +162,7 @@ func (w *Writer) grow(n int) bool {
 // leaveBuffer gives the buffer away whose contents have been moved to another.
 func (w *Writer) leaveBuffer() {
 	if cap(w.buf) > keepReplies {
-		w.give(w.buf)
+		giveBuffer(w.buf)
 	} else {
 		w.own = w.buf[:0]
 	}

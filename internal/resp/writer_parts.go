@@ -58,14 +58,6 @@ func partSize(n int) int {
 	return size
 }
 
-// give gives a buffer away.
-func (w *Writer) give(b []byte) {
-	giveBuffer(b)
-	if budget := w.account.budget; cap(b) > maxShared && budget != nil && budget.Dropped != nil {
-		budget.Dropped(cap(b))
-	}
-}
-
 // discardParts drops n bytes of the parts. It returns how many of them are left to drop from the buffer, -1 if it is
 // not at that.
 func (w *Writer) discardParts(n int) int {
@@ -83,7 +75,7 @@ func (w *Writer) discardParts(n int) int {
 		p.held -= cap(part)
 		p.list[0] = nil
 		p.list = p.list[1:]
-		w.give(part)
+		giveBuffer(part)
 		w.giveBack()
 	}
 	p.list = nil
@@ -95,7 +87,7 @@ func (w *Writer) discardParts(n int) int {
 func (w *Writer) truncateParts(n int) int {
 	p := &w.parts
 	for last := len(p.list) - 1; last >= 0 && n <= p.length; last-- {
-		w.give(w.buf)
+		giveBuffer(w.buf)
 		w.buf = p.list[last]
 		p.list[last] = nil
 		p.list = p.list[:last]

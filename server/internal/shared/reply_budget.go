@@ -8,7 +8,6 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 
 	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/server/internal/garbage"
 )
 
 // A reply is built whole before it is sent, for it shows one moment, and nobody must hold locks while a client reads.
@@ -24,7 +23,6 @@ import (
 // replyBudget is the memory for long replies, and the sessions that wait for some.
 type replyBudget struct {
 	resp.Budget
-	garbage     garbage.Collector
 	SilentAfter time.Duration // how long a client may take nothing of a long reply when others wait for its memory
 
 	mu      sync.Mutex // guards the rest, and the waits
@@ -47,7 +45,6 @@ const (
 func (b *replyBudget) Init(clientMemory int64) {
 	b.Allowance = defaultPauseOutput + resp.PartSize
 	b.Given = b.WakeNext
-	b.Dropped = b.garbage.Drop
 	b.SilentAfter = 10 * time.Second
 	b.setClientMemory(clientMemory)
 }
