@@ -26,10 +26,11 @@ var errAbandoned = errors.New("scripts: nobody waits for the transaction")
 //
 // While a script that lasts holds locks, the session tries again and again instead of waiting in line: a writer in line
 // would keep out readers, which a script that only reads lets in. Other scripts may not: one that begins waits for
-// those who came before it.
+// those who came before it. For the disk, and for room on a full one, the session waits as in Store.Begin: that is no
+// matter of a script.
 func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, mayWait func() error) (*db.Tx, error) {
 	if !script || !a.Turns.Any() {
-		if tx, ok, err := serverside.DB.TryBegin(store, write, keys...); err != nil || ok {
+		if tx, ok, err := serverside.DB.BeginUnlessLocked(store, write, keys...); err != nil || ok {
 			return tx, err
 		}
 	}
@@ -42,7 +43,7 @@ func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, 
 	}
 	place := PlaceOf(keys)
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		tx, ok, err := serverside.DB.TryBegin(store, write, keys...)
+		tx, ok, err := serverside.DB.BeginUnlessLocked(store, write, keys...)
 		if err != nil || ok {
 			return tx, err
 		}
