@@ -9,7 +9,9 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
@@ -50,11 +52,11 @@ type request struct {
 	session    *Session // whose it is
 	command    *command.Command
 	args       [][]byte
-	firstKey   string         // see command.Call.FirstKey
-	parserMark int            // where the parser found it
-	script     *scripts.Known // of a script
-	postponed  bool           // it was not executed: see Session.postpones
-	alone      bool           // a script that was rolled back, and is executed after the transaction
+	firstKey   string           // see command.Call.FirstKey
+	parserMark int              // where the parser found it
+	script     *scripting.Known // of a script
+	postponed  bool             // it was not executed: see Session.postpones
+	alone      bool             // a script that was rolled back, and is executed after the transaction
 	outcome    outcome
 }
 
@@ -85,7 +87,7 @@ const (
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := s.batch
 	script, ok := s.canBatch(cmd, args)
-	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
+	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.Namespace() {
 		return false
 	}
 	size := sizeOf(args)
@@ -101,7 +103,7 @@ func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 
 // canBatch says whether a request of this session may be batched. So may a script, and in an event loop a request whose
 // reply is bounded (see maxReply).
-func (s *Session) canBatch(cmd *command.Command, args [][]byte) (script *scripts.Known, ok bool) {
+func (s *Session) canBatch(cmd *command.Command, args [][]byte) (script *scripting.Known, ok bool) {
 	if s.replies != replyOn || s.tracked.IsCaching() {
 		return nil, false
 	}
@@ -140,7 +142,7 @@ func (b *batch) add(r request) {
 	b.whole = b.whole || r.script != nil && r.script.AllKeys.Load()
 	b.saves = b.saves || r.command.SavesCount(r.args)
 	b.mixed = b.mixed || b.requests[0].session != r.session
-	b.namespace = r.session.namespace
+	b.namespace = r.session.Namespace()
 }
 
 // runBatch executes the batch, and reports whether all of the session's requests were executed. If
@@ -174,7 +176,7 @@ func (b *batch) run() {
 	clear(b.requests)
 	clear(b.args)
 	clear(b.keys)
-	b.requests, b.args, b.keys, b.bytes = b.requests[:0], kept(b.args), kept(b.keys), 0
+	b.requests, b.args, b.keys, b.bytes = b.requests[:0], arena.Kept(b.args), arena.Kept(b.keys), 0
 	b.writes, b.saves, b.whole, b.mixed, b.singly = false, false, false, false, false
 }
 
@@ -193,7 +195,7 @@ func (b *batch) runTogether() {
 	}
 	if err != nil {
 		b.undo(from)
-		switch wouldWait := errors.Is(err, errWouldWait); {
+		switch wouldWait := errors.Is(err, shared.ErrWouldWait); {
 		case b.saves && !b.writes && !lead.closed && !wouldWait:
 			b.saves = false // without that it needs no write
 			return
@@ -258,7 +260,7 @@ func (b *batch) transactMixed() (err error) {
 		if p := recover(); p != nil {
 			logger := b.requests[0].session.server.Options.Logger
 			logger.Warn("a command panicked; executing those of each client apart", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errPanicked
+			err = shared.ErrPanicked
 		}
 	}()
 	return b.transact()
@@ -284,7 +286,7 @@ func (b *batch) transact() (err error) {
 	if err != nil {
 		return err
 	}
-	err = errPanicked
+	err = shared.ErrPanicked
 	defer func() {
 		ticket, failed := tx.End(err)
 		if b.writes && failed == nil {
@@ -301,7 +303,7 @@ func (b *batch) transact() (err error) {
 func (b *batch) holdReplies(from int, ticket db.Ticket) {
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
-			r.session.holdReplies(ticket, r.session.attemptFrom)
+			r.session.unsynced.Hold(ticket, r.session.attemptFrom)
 		}
 	}
 }
@@ -338,14 +340,14 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
 	refusal, err := s.runInTx(&s.call, from+s.maxReply(r.command))
 	switch {
-	case err == errNoRoom:
+	case err == shared.ErrNoRoom:
 		s.awaitRoom(r.command, r.parserMark, from)
 		r.postponed = true
-	case (err == errLong || err == errRestart) && s.inLoop:
+	case (err == shared.ErrLong || err == shared.ErrRestart) && s.inLoop:
 		s.out.Truncate(from)
 		s.leave(r.parserMark)
 		r.postponed = true
-	case err == errLong, err == errRestart:
+	case err == shared.ErrLong, err == shared.ErrRestart:
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
 		r.alone = true

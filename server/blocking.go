@@ -39,9 +39,6 @@ type blocked struct {
 	held    int                 // memory of its arguments and of its places in the queues of keys
 }
 
-// errBlocked ends a handler whose command waits. It has not replied; what it has changed is committed.
-var errBlocked = errors.New("the command waits")
-
 // startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
 // start of the commands that arrived together, not from now. The waiter is queued in the
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
@@ -61,7 +58,7 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 	}
 	b.Waiter = c.Tx.Enqueue(w, s.client.Wake)
 	s.block(b)
-	return errBlocked
+	return shared.ErrBlocked
 }
 
 // NeverWait makes commands that would wait, such as BLPOP, reply at once as if their time were over. It is for a session
@@ -92,7 +89,7 @@ func cloneArgs(args [][]byte) [][]byte {
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
 	s.block(&blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
-	return errBlocked
+	return shared.ErrBlocked
 }
 
 // block begins a wait. A postponed command is not counted among those that wait, as in Redis.
@@ -175,10 +172,10 @@ func (s *Session) finishBlocked(b *blocked, end clients.End) {
 		ticket, err = b.Waiter.Result()
 		var denied *shared.DeniedError
 		if errors.As(err, &denied) {
-			s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
+			s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
 		}
 		if err == nil {
-			s.holdReplies(ticket, from)
+			s.unsynced.Hold(ticket, from)
 			err = s.catchPanic(func() error {
 				b.reply(&s.call)
 				return nil

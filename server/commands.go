@@ -6,7 +6,7 @@ import (
 	"github.com/stavedb/stave/server/internal/admin"
 
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -19,7 +19,7 @@ var table *command.Table
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
 	ofClient := slices.Concat(replyCommands, tracking.Commands(trackingSession))
-	table = command.NewTable(command.Data(), SessionCommands(), scripts.Commands(scriptSession), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
+	table = command.NewTable(command.Data(), SessionCommands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
 	Commands = table.Commands
 }
 
@@ -31,6 +31,9 @@ func adminOf(c *command.Call) *admin.Caller {
 		Flush: s.flush, End: s.end, Drop: s.drop, SaveLater: s.saveLater, Wait: s.waitLong,
 	}
 }
+
+// scriptsOf is what EVAL, SCRIPT, FUNCTION and their like work with.
+func scriptsOf(c *command.Call) *scripting.Session { return sessionOf(c).lendToScripts() }
 
 // trackingSession is what CLIENT TRACKING and its like work with.
 func trackingSession(c *command.Call) tracking.Session {

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Within MULTI the session answers QUEUED and does nothing else; multi.go has the queue. WATCH is
@@ -69,10 +70,12 @@ func execCommand(s *Session, c *command.Call) error {
 		return errExecAbort
 	}
 	defer s.saveIfDue()
-	defer func() { s.pendingLibraries = nil }()
+	if s.lent != nil {
+		defer s.lent.EndExec()
+	}
 	s.verifyQueued(q)
-	s.unsent = unsentMessages{}
-	before, space := s.namespace, s.host.Store
+	s.unsent.Reset()
+	space := s.host.Store
 	limit := s.out.Len() + s.server.MostReply()
 	s.mustNotRepeat = !q.isRepeatable()
 	defer func() { s.mustNotRepeat = false }()
@@ -103,15 +106,15 @@ func execCommand(s *Session, c *command.Call) error {
 		err = s.transact(q.writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
-			s.unsent.post(&s.server.Hub, s.undurable)
+			s.unsent.Post(&s.server.Hub, s.unsynced.Ticket)
 		}
-		s.unsent.list = nil
+		s.unsent.Drop()
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.
-		s.namespace, s.host.Store = before, space
+		s.host.Store = space
 	}
-	if err == errWouldWait || err == errNoRoom {
+	if err == shared.ErrWouldWait || err == shared.ErrNoRoom {
 		s.queue = q
 	}
 	return err

@@ -118,7 +118,7 @@ func subscriptionCount(sub *pubsub.Subscriber, to pubsub.Kind) int64 {
 // that can be lost with what the same client wrote before, so the message has the ticket of that.
 func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
+		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.unsynced.Ticket}
 		if !c.Queued {
 			return c.Int(s.server.Hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
@@ -126,44 +126,15 @@ func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 		if n == 0 || s.presence.gaveUp() != nil {
 			return c.Int(n, s.presence.gaveUp())
 		}
-		if !s.unsent.takeRoom(p.Size(), s.server.Options.MaxQueue) {
+		if !s.unsent.TakeRoom(p.Size(), s.server.Options.MaxQueue) {
 			return errMessagesTooLarge
 		}
 		if c.Tx == nil {
-			s.unsent.list = append(s.unsent.list, p)
+			s.unsent.Add(p)
 			return c.Int(n, nil)
 		}
-		return c.Int(n, postWith(c.Tx, &s.server.Hub, p))
+		return c.Int(n, p.With(c.Tx, &s.server.Hub))
 	}
-}
-
-// unsentMessages are what the EXEC or the script that runs has published, which leaves at its end.
-type unsentMessages struct {
-	list  []pubsub.Prepared // they wait for a transaction, if there will be one
-	bytes int               // of all that was published, and of events of misses
-}
-
-// takeRoom counts so many bytes more, unless they are too many.
-func (u *unsentMessages) takeRoom(size, most int) bool {
-	if u.bytes+size > most {
-		return false
-	}
-	u.bytes += size
-	return true
-}
-
-// postWith posts a message with the commit of a transaction.
-func postWith(tx *db.Tx, hub *pubsub.Hub, p pubsub.Prepared) error {
-	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
-}
-
-// post posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
-// the session wrote before: see publish.
-func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
-	for i := range u.list {
-		hub.Post(&u.list[i], ticket)
-	}
-	u.list = nil
 }
 
 // initMail lets the session have messages. What they call may be called with keys locked.
@@ -199,7 +170,7 @@ func (s *Session) deliverMessages() {
 			ticket = max(ticket, m.Ticket)
 		}
 		if ticket > 0 {
-			s.holdReplies(ticket, from)
+			s.unsynced.Hold(ticket, from)
 		}
 	}
 }

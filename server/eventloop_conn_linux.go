@@ -176,12 +176,12 @@ func (c *loopConn) finishRound() {
 	case s.leaving:
 		c.goAside()
 		return
-	case !s.server.Store.Durable(s.undurable):
+	case !s.server.Store.Durable(s.unsynced.Ticket):
 		c.aside = true
 		l.unsynced = append(l.unsynced, c)
 		return
 	}
-	s.undurable = 0
+	s.unsynced.Ticket = 0
 	paused := s.Paused()
 	if !c.flush() {
 		c.end()

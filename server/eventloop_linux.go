@@ -281,9 +281,9 @@ func (l *eventLoop) waitDurable() {
 		return
 	}
 	l.syncing, l.unsynced = l.unsynced, l.syncing
-	newest := l.syncing[0].session.undurable
+	newest := l.syncing[0].session.unsynced.Ticket
 	for _, c := range l.syncing {
-		newest = max(newest, c.session.undurable)
+		newest = max(newest, c.session.unsynced.Ticket)
 	}
 	l.aside.Go(func() {
 		l.syncError = l.transport.server.Store.WaitDurable(newest)

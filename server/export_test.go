@@ -8,7 +8,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away.
@@ -58,7 +58,7 @@ func (v *Server) PauseAt(n int) { v.state.PauseAt = n }
 
 // LastingScripts is how many scripts and functions last, and how many of these have written.
 func (v *Server) LastingScripts() (lasting, written int) {
-	v.scripts.Runs.Each(func(r *scripts.Run) {
+	v.scripts.Runs.Each(func(r *scripting.Run) {
 		lasting++
 		if r.Wrote.Load() {
 			written++
@@ -104,7 +104,7 @@ func (v *Server) Store() *db.Store { return v.state.Store }
 
 // PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
 func (v *Server) PlacesInLine(n int) {
-	v.scripts.Line.Limit(int64(n) * (scripts.PlaceOf([]string{""}) + 64))
+	v.scripts.Line.Limit(int64(n) * (scripting.PlaceOf([]string{""}) + 64))
 }
 
 // ClientLine is the session's line of CLIENT LIST.

@@ -76,7 +76,7 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 // May reports whether the user may execute a command, so that the page does not offer what would be refused. An unknown
 // command may not be executed.
 func (c dashboardClient) May(args ...string) bool {
-	allowed, err := c.session.who.allows(argumentsOf(args))
+	allowed, err := c.session.server.Allows(c.session.who.user, argumentsOf(args))
 	return allowed && err == nil
 }
 

@@ -24,10 +24,11 @@ const outliving = `
 server.Session         brief    keys call asking
 server.Session         held     watch
 server.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
-server.Session         operator pendingLibraries
-server.scriptRun       brief    keys declared inner
-server.scriptRun       shared   program function
-server.scriptRun       ours     tx host
+scripting.Session      operator pending
+scripting.Session      ours     Host Lent State
+scripting.execution       brief    keys declared inner
+scripting.execution       shared   program function
+scripting.execution       ours     tx host
 server.Server          ours     bound address serving
 shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
@@ -55,7 +56,7 @@ server.batch           ours     transactFunc
 server.queue           held     keys
 server.queued          held     args
 server.queued          ours     command
-server.unsentMessages  brief    list
+pubsub.Unsent          brief    list
 server.sessionStats    ours     command
 shared.notifier        ours     stop
 shared.replyBudget     shared   waiting
@@ -90,22 +91,22 @@ latency.Spikes         ours     events
 stats.Counters         bounded  errors
 stats.Counters         ours     Commands
 stats.Attempt          brief    calls
-scripts.Shared         ours     Engine
-scripts.Run            brief    Call
+scripting.Shared         ours     Engine
+scripting.Run            brief    Call
 script.Run             brief    Name Keys Args
 script.Run             ours     Host
 script.control         ours     reason
 script.Program         held     Source SHA Words proto
-scripts.Cache          ours     writes
-scripts.Cache          held     bySHA bySource evaluated
-scripts.Script         held     Program element
-scripts.Libraries      ours     store engine logger
-scripts.Libraries      operator loaded
-scripts.Libraries      bounded  offered
+scripting.Cache          ours     writes
+scripting.Cache          held     bySHA bySource evaluated
+scripting.Script         held     Program element
+scripting.Libraries      ours     store engine logger
+scripting.Libraries      operator loaded
+scripting.Libraries      bounded  offered
 script.Function        bounded  Name Description
 script.Library         bounded  Name Source Functions proto
-scripts.Runs           shared   runs
-scripts.Turns          ours     waiting
+scripting.Runs           shared   runs
+scripting.Turns          ours     waiting
 `
 
 // TestWhatOutlivesACommand: each field in which a text can stay is listed in outliving, and nothing else is.

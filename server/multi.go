@@ -78,7 +78,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {
 		var err error
-		if inner.Tx, err = tx.Use(s.namespace); err != nil {
+		if inner.Tx, err = tx.Use(s.Namespace()); err != nil {
 			return err
 		}
 	}

@@ -74,14 +74,6 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 	return false
 }
 
-// noteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
-// user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
-func (s *Session) noteDenied(d acl.Denial, in acl.Context, username string) {
-	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
-	e.Client = s.client.ListLine(e.Updated)
-	s.server.ACLLog.Add(e, int(s.server.Tunables.ACLLogMaxLen.Load()))
-}
-
 // context is where a request is refused, as ACL LOG shows it. q is nil outside of MULTI.
 func (q *queue) context() acl.Context {
 	if q != nil {
@@ -103,7 +95,7 @@ func (s *Session) permitQueued(r *queued) error {
 	if d.Verdict == acl.Allowed {
 		return nil
 	}
-	s.noteDenied(d, acl.InMulti, s.who.user.Name())
+	s.server.NoteDenied(&s.client, d, acl.InMulti, s.who.user.Name())
 	return command.Errorf("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
 		"This command is no longer allowed for the following reason: %s", whyDenied[d.Verdict])
 }
@@ -196,7 +188,7 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 	u, err := login.user, login.err
 	switch {
 	case errors.Is(err, acl.ErrWrongPassword):
-		s.noteDenied(acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
+		s.server.NoteDenied(&s.client, acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
 		return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
 	case err != nil:
 		return command.Errorf("ERR %v", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -104,7 +104,7 @@ func scriptStaysInLoop(v *shared.State, cmd *command.Command) bool {
 
 // canBatchScript returns what is known of a script that may share a transaction with other requests; nil if it may not.
 // One that is not known to need all keys and declares none may need no lock, and a transaction without keys locks all.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripts.Known {
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripting.Known {
 	v := s.server
 	if !scriptStaysInLoop(v, cmd) {
 		return nil
@@ -119,7 +119,7 @@ func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripts.K
 // runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or
 // asks now and then whether to go on.
 func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
-	if isPublish(cmd) {
+	if cmd.Publishes() {
 		return s.server.Hub.MatchesQuickly(len(args[1]))
 	}
 	if cmd.Flags&command.WholeKeyspace != 0 || len(cmd.Keys) == 0 && cmd.Flags&command.Fast == 0 {
@@ -163,10 +163,10 @@ func (s *Session) maxReply(cmd *command.Command) int {
 // errExceeded is the error of a command whose reply exceeds maxReply.
 func (s *Session) errExceeded(c *command.Call) error {
 	if s.inLoop && c.Command.IsSized() {
-		return errLong
+		return shared.ErrLong
 	}
 	if c.Out.Exceeded() {
-		return errReplyTooLarge
+		return shared.ErrReplyTooLarge
 	}
 	return s.errShort()
 }

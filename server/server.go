@@ -10,7 +10,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // Server is what the sessions on one store share: settings, counters, the list of clients. Its
@@ -18,7 +18,7 @@ import (
 type Server struct {
 	options Options
 	state   *shared.State
-	scripts scripts.Shared
+	scripts scripting.Shared
 
 	secure atomic.Pointer[TLS]   // whose certificate /metrics shows; nil without one
 	bound  atomic.Pointer[Bound] // what ServeBound serves; nil without it
@@ -54,7 +54,7 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	if err := v.state.Settings.Start(); err != nil {
 		return nil, err
 	}
-	v.scripts.Init(RedisVersion, table, store, options.Logger)
+	v.scripts.Init(v.state)
 	v.scripts.Libraries.Current() // so that what is wrong with one is in the log from the beginning
 	v.state.Users = users.Users
 	if err := users.Load(options.RequirePass); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
@@ -39,11 +39,11 @@ import (
 //
 // Two more put it off: CLIENT PAUSE (postpone), and in the event loop what may take long (leave).
 //
-// All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
+// All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
 	server  *shared.State
-	scripts *scripts.Shared
+	scripts *scripting.Shared
 	id      int64
 	parser  *resp.Parser
 	out     resp.Writer
@@ -53,13 +53,11 @@ type Session struct {
 	owedRequest uint64    // presence.request then
 	who         identity
 
-	namespace int
-	host      command.Host   // what handlers get of the session: the store, seen through the namespace, above all
-	undurable db.Ticket      // of the newest commit that has not been waited for; 0 for none
-	heldFrom  int            // where in the output the reply of the oldest such commit starts
-	queue     *queue         // commands since MULTI; nil outside
-	client    clients.Client // what CLIENT LIST shows of it
-	watch     *db.Watch      // keys that the next EXEC depends on; nil for none
+	host     command.Host    // what handlers get of the session: the store, seen through the namespace, above all
+	unsynced shared.Unsynced // commits that have not been waited for
+	queue    *queue          // commands since MULTI; nil outside
+	client   clients.Client  // what CLIENT LIST shows of it
+	watch    *db.Watch       // keys that the next EXEC depends on; nil for none
 
 	watchedBytes int              // memory of the keys in watch
 	blocked      *blocked         // the command that waits; nil without one
@@ -70,18 +68,18 @@ type Session struct {
 	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
 
 	subscriber pubsub.Subscriber
-	unsent     unsentMessages
+	unsent     pubsub.Unsent
 
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch        // commands that are to run together
-	scriptRun   *scriptRun    // of the script that runs, or ran last
-	inAttempt   bool          // a transaction of the batch is tried that has a request of this session
-	allLocked   bool          // it has locked all keys
-	attempt     stats.Attempt // what scripts that may have to be executed again have called
-	attemptFrom int           // where in the output the replies of the last one start
-	rewound     bool          // the parser went back to rewoundTo, for not all could be executed
+	batch       *batch             // commands that are to run together
+	lent        *scripting.Session // for scripts; nil before the first
+	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
+	allLocked   bool               // it has locked all keys
+	attempt     stats.Attempt      // what scripts that may have to be executed again have called
+	attemptFrom int                // where in the output the replies of the last one start
+	rewound     bool               // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
 	tracked tracking.Reads
@@ -92,8 +90,6 @@ type Session struct {
 	mostReply int       // bytes of a reply, if that is less than for others; 0: as for others
 	begun     time.Time // when the commands began that are executed before replies leave
 	overdue   bool      // they have taken long: replies leave before more is executed
-
-	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
 	isTLS    bool // it is encrypted
 	isRemote bool // it comes from another machine
@@ -113,7 +109,7 @@ type Session struct {
 }
 
 // newSession returns a session of a server.
-func newSession(v *shared.State, shared *scripts.Shared) *Session {
+func newSession(v *shared.State, shared *scripting.Shared) *Session {
 	s := &Session{
 		server:  v,
 		scripts: shared,
@@ -142,7 +138,6 @@ func newSession(v *shared.State, shared *scripts.Shared) *Session {
 		}
 		return err
 	}
-	s.namespace = v.Store.Namespace()
 	// Kept, because making a method a func value allocates.
 	s.runCallFunc = s.runCall
 	s.interrupt, s.askRoom = s.interrupted, s.ask
@@ -159,7 +154,7 @@ func newSession(v *shared.State, shared *scripts.Shared) *Session {
 func (s *Session) ID() int64 { return s.id }
 
 // Namespace returns the index that SELECT chose.
-func (s *Session) Namespace() int { return s.namespace }
+func (s *Session) Namespace() int { return s.host.Store.Namespace() }
 
 // InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
 func (s *Session) InTransaction() bool { return s.queue != nil }
@@ -362,7 +357,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 		s.server.Counters.Commands[cmd.Index].Rejected.Add(1)
 	}
 	if denied, ok := err.(*shared.DeniedError); ok {
-		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
+		s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
 	}
 	text := s.server.ErrorText(err)
 	switch {
@@ -398,7 +393,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.statsSince, s.presence.reads = start, onlyReads(cmd)
 	err := s.catchPanic(s.runCallFunc)
 	s.presence.reads = false
-	if err == errWouldWait || err == errLong {
+	if err == shared.ErrWouldWait || err == shared.ErrLong {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
 		s.call = command.Call{}
@@ -408,14 +403,14 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	if err == nil && s.out.Dropped() {
 		err = s.errExceeded(&s.call)
 	}
-	if err == errNoRoom {
+	if err == shared.ErrNoRoom {
 		s.awaitRoom(cmd, mark, from)
 		s.call = command.Call{}
 		return
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.client.CanProbe() && start.Add(took).Sub(s.begun) >= probeEvery
-	if err == errBlocked { // it is noted when its wait is over, which is not counted
+	if err == shared.ErrBlocked { // it is noted when its wait is over, which is not counted
 		s.blocked.took = took
 	} else {
 		s.server.NoteSlow(&s.client, took, cmd, args, 0)
@@ -424,6 +419,13 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took
 	s.deliverMessages()
+}
+
+// feedMonitors shows a command to the monitors; not one that shows itself when it begins.
+func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
+	if cmd.Flags&command.SkipMonitor == 0 {
+		s.server.FeedMonitors(s.Namespace(), s.client.Remote, cmd, args)
+	}
 }
 
 // catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,
@@ -449,7 +451,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	t := s.statsFor(cmd)
 	t.calls++
 	switch {
-	case err == errBlocked:
+	case err == shared.ErrBlocked:
 		s.out.Truncate(from)
 		t.calls-- // it is counted when its wait is over
 	case err == shared.ErrNoReply:
@@ -461,7 +463,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
 		t.countRead(s.out.From(from))
 	}
-	if err != errBlocked {
+	if err != shared.ErrBlocked {
 		s.replies.apply(&s.out, cmd, from)
 		s.tracked.EndCaching(cmd, s.queue != nil)
 	}
@@ -474,6 +476,6 @@ func (s *Session) setNamespace(n int) error {
 	if err != nil {
 		return command.ErrDBIndex
 	}
-	s.host.Store, s.namespace = space, n
+	s.host.Store = space
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 // SessionCommands are the commands that change the session itself, or run within it.
 func SessionCommands() []*command.Command {
-	return slices.Concat(connectionCommands, authCommands, transactionCommands, watchCommands, pubSubCommands, scriptCommands)
+	return slices.Concat(connectionCommands, authCommands, transactionCommands, watchCommands, pubSubCommands)
 }
 
 // sessionOf is the session that a command is executed for. The assertion cannot fail: the host of every call is made by

@@ -10,7 +10,6 @@ const (
 	errDiscardNoMulti   command.Error = "ERR DISCARD without MULTI"
 	errExecAbort        command.Error = "EXECABORT Transaction discarded because of previous errors."
 	errNoProto          command.Error = "NOPROTO unsupported protocol version"
-	errReplyTooLarge    command.Error = "ERR the reply is too large; ask for it in parts"
 	errMessagesTooLarge command.Error = "ERR the messages of the transaction are too large; publish some of them outside of it"
 	errQueueTooLarge    command.Error = "ERR the transaction is too large"
 	errProtoNotInteger  command.Error = "ERR Protocol version is not an integer or out of range"

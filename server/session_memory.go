@@ -1,6 +1,9 @@
 package server
 
-import "github.com/stavedb/stave/server/internal/stats"
+import (
+	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/stats"
+)
 
 // Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, what a command
 // that waits has kept, subscriptions, watched keys and names. The sum over all sessions is what Options.ClientMemory
@@ -36,19 +39,8 @@ func (s *Session) release() {
 		s.parser.Release()
 	}
 	clear(s.keys[:cap(s.keys)])
-	s.keys = kept(s.keys)
+	s.keys = arena.Kept(s.keys)
 }
-
-// kept is an empty slice of the same memory, or of none if that is much. What it held must have been cleared.
-func kept[T any](list []T) []T {
-	if cap(list) > keepItems {
-		return nil
-	}
-	return list[:0]
-}
-
-// keepItems is how many items a session's slices have room for between commands.
-const keepItems = 1024
 
 // accountMemory notes what the session holds in memory, and reports whether that is too much for all clients together.
 func (s *Session) accountMemory(held int) (tooMuch bool) {

@@ -21,7 +21,7 @@ func (s *Session) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			if c.Queued && !s.unsent.takeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
+			if c.Queued && !s.unsent.TakeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
 				return errMessagesTooLarge
 			}
 			ns := c.Tx.Namespace()

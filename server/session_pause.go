@@ -36,7 +36,7 @@ func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
 	case "publish", "spublish", "pfcount":
 		return true
 	case "eval", "evalsha", "fcall":
-		return !s.declaresNoWrites(cmd, args)
+		return !s.lendToScripts().DeclaresNoWrites(cmd, args)
 	}
 	return cmd.IsWrite()
 }

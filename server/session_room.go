@@ -1,20 +1,14 @@
 package server
 
 import (
-	"errors"
 	"time"
 
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
 )
-
-// errNoRoom ends a command whose reply the budget has no room for. It has changed nothing, and is executed again.
-var errNoRoom = errors.New("server: no memory for the reply")
-
-// errRepliesTooLarge is the reply when that cannot be, or has been in vain for too long.
-const errRepliesTooLarge command.Error = "ERR no memory for the reply: replies that other clients have not read take it; try again later, or ask for it in parts"
 
 // limitReply limits how long the output may become by the reply to a command. One that must not be executed twice takes
 // its memory whatever the budget says: its reply is short, or it has asked for room before it began (askBefore).
@@ -33,7 +27,7 @@ func mayRepeat(cmd *command.Command) bool {
 func (q *queue) isRepeatable() bool {
 	for r := range q.requests.All() {
 		cmd := r.command
-		if !isPublish(cmd) && (!mayRepeat(cmd) || cmd.Flags&(command.PubSub|command.RunsScript) != 0) {
+		if !cmd.Publishes() && (!mayRepeat(cmd) || cmd.Flags&(command.PubSub|command.RunsScript) != 0) {
 			return false
 		}
 	}
@@ -43,9 +37,9 @@ func (q *queue) isRepeatable() bool {
 // errShort is the error of a command whose reply the budget has no room for.
 func (s *Session) errShort() error {
 	if s.mustNotRepeat || s.room != nil && time.Since(s.room.Since) >= s.server.Options.WriteTimeout {
-		return errRepliesTooLarge
+		return shared.ErrRepliesTooLarge
 	}
-	return errNoRoom
+	return shared.ErrNoRoom
 }
 
 // ask is what a command asks before it reads a long value, besides the reply: whether there is memory for it.
@@ -59,7 +53,7 @@ func (s *Session) ask(n int) error {
 // askBefore asks for the room of a reply of about n bytes before a command does what cannot be repeated.
 func (s *Session) askBefore(c *command.Call, n int) error {
 	if n > s.maxReply(c.Command) {
-		return errReplyTooLarge
+		return shared.ErrReplyTooLarge
 	}
 	c.Out.Overdraw(false)
 	ok := c.Out.Reserve(n)

@@ -59,7 +59,7 @@ func (s *Session) flushStats() {
 	if s.queue != nil {
 		queued = s.queue.requests.Len()
 	}
-	s.client.NoteCommand(t.command, s.statsSince, s.namespace, s.out.Version(), queued)
+	s.client.NoteCommand(t.command, s.statsSince, s.Namespace(), s.out.Version(), queued)
 	*t = sessionStats{}
 }
 

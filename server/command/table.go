@@ -208,6 +208,9 @@ func (c *Command) ArityFits(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
+// Publishes reports whether the command publishes a message.
+func (c *Command) Publishes() bool { return c.Listens == ToOneChannel }
+
 // IsWrite says whether the command may write.
 func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }
 

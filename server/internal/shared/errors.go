@@ -16,9 +16,6 @@ import (
 // compares them with a real server. A store that cannot write says so with the code MISCONF, as
 // Redis does when it cannot save.
 
-// ErrNoReply ends a command that must not be answered.
-var ErrNoReply = errors.New("no reply")
-
 // DeniedError is a request that the session's user may not make.
 type DeniedError struct{ acl.Denial }
 

@@ -3,6 +3,7 @@ package shared
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/stavedb/stave/server/internal/clients"
 
@@ -59,4 +60,21 @@ func (v *State) listensTo(c *clients.Client, lost func(name string, isPattern bo
 		}
 	}
 	return false
+}
+
+// NoteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
+// user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
+func (v *State) NoteDenied(c *clients.Client, d acl.Denial, in acl.Context, username string) {
+	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
+	e.Client = c.ListLine(e.Updated)
+	v.ACLLog.Add(e, int(v.Tunables.ACLLogMaxLen.Load()))
+}
+
+// Allows reports whether a user may make a request. It fails for a request that cannot be resolved.
+func (v *State) Allows(u *acl.User, args [][]byte) (bool, error) {
+	cmd, err := v.Table.Resolve(args)
+	if err != nil {
+		return false, err
+	}
+	return u.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
 }

@@ -1,4 +1,4 @@
-package scripts
+package scripting
 
 import (
 	"errors"
@@ -14,43 +14,32 @@ const (
 	changesLibraries = command.Write | command.NoScript
 )
 
-// Session is what SCRIPT and FUNCTION work with.
-type Session struct {
-	*Shared
-	Set    func() *Set                                                         // the libraries that the session sees
-	Load   func(source string) (*script.Library, error)                        // loads a library that the client has sent
-	Change func(*command.Call, func(*Set) (changed []string, err error)) error // changes a copy of the libraries, and keeps in the store those that it names
-}
-
-// Commands are SCRIPT and FUNCTION. session is asked at each call.
-func Commands(session func(*command.Call) Session) []*command.Command {
-	on := func(run func(Session, *command.Call) error) func(*command.Call) error {
-		return func(c *command.Call) error { return run(session(c), c) }
-	}
+// libraryCommands are SCRIPT and FUNCTION.
+func libraryCommands(of source) []*command.Command {
 	return command.InGroup(command.GroupScripting, []*command.Command{
 		{
 			Name: "function", Arity: -2,
 			Subcommands: []*command.Command{
-				{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: on(functionLoad)},
-				{Name: "function|delete", Arity: 3, Flags: changesLibraries, Run: on(functionDelete)},
-				{Name: "function|flush", Arity: -2, Flags: changesLibraries, Run: on(functionFlush)},
-				{Name: "function|list", Arity: -2, Flags: command.Describes | command.NoScript, Run: on(functionList)},
-				{Name: "function|dump", Arity: 2, Flags: command.Describes | command.NoScript, Run: on(functionDump)},
-				{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: on(functionRestore)},
-				{Name: "function|stats", Arity: 2, Flags: command.Describes | command.NoScript | command.AllowBusy, Run: on(functionStats)},
+				{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionLoad)},
+				{Name: "function|delete", Arity: 3, Flags: changesLibraries, Run: of.on(functionDelete)},
+				{Name: "function|flush", Arity: -2, Flags: changesLibraries, Run: of.on(functionFlush)},
+				{Name: "function|list", Arity: -2, Flags: command.Describes | command.NoScript, Run: of.on(functionList)},
+				{Name: "function|dump", Arity: 2, Flags: command.Describes | command.NoScript, Run: of.on(functionDump)},
+				{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionRestore)},
+				{Name: "function|stats", Arity: 2, Flags: command.Describes | command.NoScript | command.AllowBusy, Run: of.on(functionStats)},
 				{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
-					Run: on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
+					Run: of.on(func(s *Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
 				command.HelpRow("function"),
 			},
 		},
 		{
 			Name: "script", Arity: -2,
 			Subcommands: []*command.Command{
-				{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Run: on(scriptLoad)},
-				{Name: "script|exists", Arity: -3, Flags: command.Describes | command.NoScript, Run: on(scriptExists)},
-				{Name: "script|flush", Arity: -2, Flags: command.NoScript, Run: on(scriptFlush)},
+				{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Run: of.on(scriptLoad)},
+				{Name: "script|exists", Arity: -3, Flags: command.Describes | command.NoScript, Run: of.on(scriptExists)},
+				{Name: "script|flush", Arity: -2, Flags: command.NoScript, Run: of.on(scriptFlush)},
 				{Name: "script|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
-					Run: on(func(s Session, c *command.Call) error { return c.Done(s.Runs.Kill(false)) })},
+					Run: of.on(func(s *Session, c *command.Call) error { return c.Done(s.Runs.Kill(false)) })},
 				{Name: "script|debug", Arity: 3, Flags: command.NoScript, Run: scriptDebug},
 				command.HelpRow("script"),
 			},
@@ -59,7 +48,7 @@ func Commands(session func(*command.Call) Session) []*command.Command {
 }
 
 // functionLoad is FUNCTION LOAD.
-func functionLoad(s Session, c *command.Call) error {
+func functionLoad(s *Session, c *command.Call) error {
 	replace := false
 	last := len(c.Args) - 1
 	for i := 2; i < last; i++ {
@@ -87,7 +76,7 @@ func functionLoad(s Session, c *command.Call) error {
 }
 
 // functionDelete is FUNCTION DELETE.
-func functionDelete(s Session, c *command.Call) error {
+func functionDelete(s *Session, c *command.Call) error {
 	name := string(c.Arg(2))
 	return c.Done(s.Change(c, func(set *Set) ([]string, error) {
 		if !set.Has(name) {
@@ -99,7 +88,7 @@ func functionDelete(s Session, c *command.Call) error {
 }
 
 // functionFlush is FUNCTION FLUSH. Both of its modes do the same: memory is freed in the background.
-func functionFlush(s Session, c *command.Call) error {
+func functionFlush(s *Session, c *command.Call) error {
 	switch {
 	case len(c.Args) > 3:
 		return command.ErrUnknownOrArity(c)
@@ -110,7 +99,7 @@ func functionFlush(s Session, c *command.Call) error {
 }
 
 // functionList is FUNCTION LIST.
-func functionList(s Session, c *command.Call) error {
+func functionList(s *Session, c *command.Call) error {
 	withCode, pattern, filtered := false, "", false
 	for i := 2; i < len(c.Args); i++ {
 		switch {
@@ -161,7 +150,7 @@ func libraryFacts(lib *script.Library, withCode bool) []command.Fact {
 }
 
 // functionDump is FUNCTION DUMP.
-func functionDump(s Session, c *command.Call) error {
+func functionDump(s *Session, c *command.Call) error {
 	set := s.Set()
 	var sources []string
 	for _, name := range set.Names() {
@@ -172,7 +161,7 @@ func functionDump(s Session, c *command.Call) error {
 }
 
 // functionRestore is FUNCTION RESTORE.
-func functionRestore(s Session, c *command.Call) error {
+func functionRestore(s *Session, c *command.Call) error {
 	flush, replace := false, false
 	if len(c.Args) > 4 {
 		return command.ErrUnknownOrArity(c)
@@ -209,7 +198,7 @@ func functionRestore(s Session, c *command.Call) error {
 }
 
 // restoredLibraries loads the libraries of a payload, which must fit together.
-func (s Session) restoredLibraries(payload []byte) (list []*script.Library, err error) {
+func (s *Session) restoredLibraries(payload []byte) (list []*script.Library, err error) {
 	sources, err := rdb.DecodeFunctions(payload)
 	switch {
 	case errors.Is(err, rdb.ErrPreRelease):
@@ -236,7 +225,7 @@ func (s Session) restoredLibraries(payload []byte) (list []*script.Library, err 
 }
 
 // functionStats is FUNCTION STATS.
-func functionStats(s Session, c *command.Call) error {
+func functionStats(s *Session, c *command.Call) error {
 	var running any
 	s.Runs.longest(func(r *Run) {
 		if r != nil {
@@ -255,7 +244,7 @@ func functionStats(s Session, c *command.Call) error {
 }
 
 // scriptLoad is SCRIPT LOAD.
-func scriptLoad(s Session, c *command.Call) error {
+func scriptLoad(s *Session, c *command.Call) error {
 	p, err := s.Cache.Load(string(c.Arg(2)), true)
 	if err != nil {
 		return err
@@ -264,7 +253,7 @@ func scriptLoad(s Session, c *command.Call) error {
 }
 
 // scriptExists is SCRIPT EXISTS.
-func scriptExists(s Session, c *command.Call) error {
+func scriptExists(s *Session, c *command.Call) error {
 	c.Out.Array(len(c.Args) - 2)
 	for i, sha := range c.Args[2:] {
 		if err := c.GoesOn(i); err != nil {
@@ -276,7 +265,7 @@ func scriptExists(s Session, c *command.Call) error {
 }
 
 // scriptFlush is SCRIPT FLUSH. Both of its modes do the same: memory is freed in the background.
-func scriptFlush(s Session, c *command.Call) error {
+func scriptFlush(s *Session, c *command.Call) error {
 	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Args.Is(2, "sync") && !c.Args.Is(2, "async") {
 		return command.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}

@@ -1,17 +1,17 @@
-package scripts_test
+package scripting_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // TestWaitingIsNotOverdue: others are told that a script takes too long once it has, not counting what it has itself
 // waited for scripts before it.
 func TestWaitingIsNotOverdue(t *testing.T) {
-	var runs scripts.Runs
-	r := &scripts.Run{Started: time.Now().Add(-time.Hour)}
+	var runs scripting.Runs
+	r := &scripting.Run{Started: time.Now().Add(-time.Hour)}
 	r.Locking.Store(true)
 	runs.Add(r)
 	if err := runs.Overdue(time.Minute); err == nil {

@@ -1,4 +1,4 @@
-package server
+package scripting
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/arena"
 	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/db"
@@ -14,7 +15,6 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
-	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/script"
 )
@@ -24,24 +24,22 @@ import (
 //
 // The transaction begins with the first command that needs one. It locks the keys that the script declares, or all keys
 // if an earlier run has touched others; for writing if the source names a command that writes, or an earlier run has
-// written. If that was too little the run is rolled back and begins again (errRestart), and what it lacked is known from
+// written. If that was too little the run is rolled back and begins again (shared.ErrRestart), and what it lacked is known from
 // then on. Nobody has seen anything of what it did: messages are sent with the commit, and while MONITOR watches, scripts
 // lock everything from the start.
 //
 // An event loop runs a script itself, and a batch takes it among its requests, as long as it is short: it may take
 // loopSteps, call commands that the loop would execute, and these may ask loopAsks times whether to go on. One that
-// takes longer is rolled back and begins again on its own, where it may last (errLong). So does, in a batch, one that
+// takes longer is rolled back and begins again on its own, where it may last (shared.ErrLong). So does, in a batch, one that
 // lacks locks; the other requests of the batch go on.
 
-// errRestart ends a run whose locks are too few. It has changed nothing, and begins again.
-var errRestart = errors.New("server: the script needs more locks")
-
-// scriptRun is one execution of a script, which may begin again.
-type scriptRun struct {
-	scripts.Run
+// execution is one execution of a script, which may begin again.
+type execution struct {
+	Run
 	session  *Session
+	where    Where
 	host     script.Host // that of all runs of the session
-	known    *scripts.Known
+	known    *Known
 	program  *script.Program
 	function *script.Function // without a program
 	readOnly bool
@@ -63,10 +61,6 @@ type scriptRun struct {
 	keys      []string     // of that
 }
 
-// keepsScriptsShort reports whether a script may take little time only: others wait for the event loop, or for the locks
-// of a batch.
-func (s *Session) keepsScriptsShort() bool { return s.inLoop || s.inAttempt }
-
 // Bounds of a script in an event loop or a batch, some 100 us each.
 const (
 	loopSteps = 4096 // instructions
@@ -78,108 +72,109 @@ const manyKeys = 16
 
 // newRun returns a run of the session, for reset at its end. It is the one before, which nobody else knows any more: a
 // session runs one script at a time, and a script cannot call another.
-func (s *Session) newRun(c *command.Call, known *scripts.Known) *scriptRun {
-	r := s.scriptRun
+func (s *Session) newRun(c *command.Call, known *Known) *execution {
+	r := s.last
 	if r == nil {
-		r = &scriptRun{session: s}
-		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.who.allows, Long: r.beLong, Context: s.host.Asking()}
+		r = &execution{session: s}
+		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.allows, Long: r.beLong, Context: s.Host.Asking()}
 		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wrote
-		s.scriptRun = r
+		s.last = r
 	}
-	r.Call, r.known = c, known
+	r.Call, r.known, r.where = c, known, s.Lent.Where()
 	return r
 }
 
 // reset makes a run that has ended ready for newRun. It keeps nothing of its arguments alive.
-func (r *scriptRun) reset() {
+func (r *execution) reset() {
 	clear(r.keys[:cap(r.keys)])
-	*r = scriptRun{session: r.session, host: r.host, keys: kept(r.keys)}
+	*r = execution{session: r.session, host: r.host, keys: arena.Kept(r.keys)}
 }
 
-// runScript runs a script until it has had the locks that it needs; in a batch it returns errRestart instead. Its error
+// runScript runs a script until it has had the locks that it needs; in a batch it returns shared.ErrRestart instead. Its error
 // is the reply, but no reason to roll back, not even within EXEC.
-func (s *Session) runScript(r *scriptRun) error {
+func (s *Session) runScript(r *execution) error {
 	c := r.Call
-	s.scripts.Runs.Start()
-	defer s.scripts.Runs.End()
+	s.Runs.Start()
+	defer s.Runs.End()
 	r.Script.Host = r.host
-	r.limit = s.server.MostReply()
-	if s.keepsScriptsShort() {
+	r.limit = s.State.MostReply()
+	if r.where.isShort() {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
-	r.noMemory = !r.mayGrow && s.server.MemoryIsShort(!r.within)
+	r.noMemory = !r.mayGrow && s.State.MemoryIsShort(!r.within)
 	if len(r.Script.Keys) > manyKeys {
 		r.declared = make(map[string]struct{}, len(r.Script.Keys))
 		for _, key := range r.Script.Keys {
 			r.declared[string(key)] = struct{}{}
 		}
 	}
-	if r.within && s.keepsScriptsShort() {
-		if s.server.Hub.Monitored() { // since the transaction began
-			return errRestart
+	if r.within && r.where.isShort() {
+		if s.State.Hub.Monitored() { // since the transaction began
+			return shared.ErrRestart
 		}
-		before := s.interrupt
-		if s.inLoop {
+		before := s.Host.Interrupted
+		if r.where.InLoop {
 			before = nil
 		}
 		serverside.DB.SetInterrupt(c.Tx, r.interrupted)
 		defer serverside.DB.SetInterrupt(c.Tx, before)
 	}
-	from, counted := c.Out.Len(), s.attempt.Len()
+	from, counted := c.Out.Len(), s.Attempt.Len()
 	err := r.attempt()
-	for err == errRestart && !r.within {
+	for err == shared.ErrRestart && !r.within {
 		err = r.attempt()
 	}
 	if failed, ok := script.ErrorOf(err); ok {
 		c.Out.Truncate(from)
-		s.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
+		r.count(stats.Call{Command: c.Command.Index, Failed: true, Refusal: string(failed)})
 		c.Out.Error(string(failed))
 		err = nil
 	}
 	if err != nil {
-		s.attempt.Truncate(counted)
+		s.Attempt.Truncate(counted)
 	}
-	if err == errLong {
+	if err == shared.ErrLong {
 		r.known.TookLong()
 	}
-	if !s.inAttempt {
-		s.attempt.Count(&s.server.Counters)
+	if !r.where.InBatch {
+		s.Attempt.Count(&s.State.Counters)
 	}
 	return err
 }
 
 // count counts a call: that of a script which may have to be executed again, with the end of its attempt.
-func (s *Session) count(c stats.Call) {
-	if s.attempt.Note(c); !s.keepsScriptsShort() {
-		s.attempt.Count(&s.server.Counters)
+func (r *execution) count(c stats.Call) {
+	s := r.session
+	if s.Attempt.Note(c); !r.where.isShort() {
+		s.Attempt.Count(&s.State.Counters)
 	}
 }
 
 // attempt runs the script once. The end of the transaction is deferred, so that a panic rolls it back.
-func (r *scriptRun) attempt() (err error) {
+func (r *execution) attempt() (err error) {
 	s := r.session
-	before, space := s.namespace, s.host.Store
+	space := s.Host.Store
 	from := r.Call.Out.Len()
-	replies := s.out.Len()
+	replies := s.Out.Len()
 	r.tx, r.allLocked, r.asked, r.Started = nil, false, 0, time.Now()
 	if !r.Call.Queued {
-		s.unsent = unsentMessages{}
+		s.Unsent.Reset()
 	}
 	r.Wrote.Store(false)
 	if r.slot = -1; r.oneSlot && len(r.Script.Keys) > 0 {
 		r.slot = cluster.SlotOf(r.Script.Keys[0])
 	}
 	if r.within {
-		r.tx, r.allLocked = r.Call.Tx, s.allLocked || !s.inAttempt // EXEC has locked all
+		r.tx, r.allLocked = r.Call.Tx, r.where.AllLocked || !r.where.InBatch // EXEC has locked all
 	}
 	r.Locking.Store(r.within)
-	err = errPanicked
+	err = shared.ErrPanicked
 	defer func() {
 		r.Call.Out.Reserve(0)
-		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
+		s.Host.Store = space // SELECT in a script is for the script
 		if r.isLong {
-			s.scripts.Runs.Remove(&r.Run)
+			s.Runs.Remove(&r.Run)
 			r.isLong = false
 		}
 		outcome := err
@@ -187,10 +182,10 @@ func (r *scriptRun) attempt() (err error) {
 			outcome = nil // what it wrote stays
 		}
 		if r.tx == nil && outcome == nil {
-			s.unsent.post(&s.server.Hub, s.undurable)
+			s.Unsent.Post(&s.State.Hub, s.Unsynced.Ticket)
 		}
 		if !r.within {
-			s.unsent.list = nil
+			s.Unsent.Drop()
 		}
 		if r.tx == nil || r.within {
 			return
@@ -198,20 +193,20 @@ func (r *scriptRun) attempt() (err error) {
 		writes := r.tx.Writable()
 		ticket, failed := r.tx.End(outcome)
 		if failed == nil && writes {
-			s.holdReplies(ticket, replies)
+			s.Unsynced.Hold(ticket, replies)
 		}
 		if failed != nil {
 			r.Call.Out.Truncate(from)
 			err = failed
 		}
 	}()
-	if engine := s.scripts.Engine; r.program != nil {
+	if engine := s.Engine; r.program != nil {
 		err = engine.Run(r.program, &r.Script, r.Call.Out)
 	} else {
 		err = engine.RunFunction(r.function, &r.Script, r.Call.Out)
 	}
-	if errors.Is(err, script.ErrSteps) || errors.Is(err, errLong) {
-		err = errLong
+	if errors.Is(err, script.ErrSteps) || errors.Is(err, shared.ErrLong) {
+		err = shared.ErrLong
 	}
 	if err == nil && r.Call.Out.Dropped() {
 		err = r.errExceeded()
@@ -220,32 +215,30 @@ func (r *scriptRun) attempt() (err error) {
 }
 
 // errExceeded is the error of a script whose reply is too long.
-func (r *scriptRun) errExceeded() error {
+func (r *execution) errExceeded() error {
 	if r.Call.Out.Exceeded() {
-		return errReplyTooLarge
+		return shared.ErrReplyTooLarge
 	}
-	return r.session.errShort() // also in a batch; within EXEC it is not to be repeated
+	return r.session.Lent.NoRoom() // also in a batch; within EXEC it is not to be repeated
 }
 
 // hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
-func (r *scriptRun) hold(n int) bool { return r.Call.Out.Reserve(n) }
+func (r *execution) hold(n int) bool { return r.Call.Out.Reserve(n) }
 
-func (r *scriptRun) noRoom(int) error { return r.errExceeded() }
+func (r *execution) noRoom(int) error { return r.errExceeded() }
 
-func (r *scriptRun) taken() (others, most int64) {
-	replies := &r.session.server.Replies
+func (r *execution) taken() (others, most int64) {
+	replies := &r.session.State.Replies
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
 // wait for its locks may reply BUSY. The engine calls it, by the goroutine that runs the script.
-func (r *scriptRun) beLong(*script.Run) {
+func (r *execution) beLong(*script.Run) {
 	if !r.isLong {
 		r.isLong = true
-		r.session.scripts.Runs.Add(&r.Run)
-		if room := r.session.room; room != nil { // others in line do not wait for the end of the script
-			r.session.server.Replies.Pass(room)
-		}
+		r.session.Runs.Add(&r.Run)
+		r.session.Lent.Long()
 	}
 }
 
@@ -259,8 +252,8 @@ const (
 
 // resolve finds the command of redis.call, and says why the script may not call it. Blocking commands on keys may be
 // called though their flags forbid scripts: BLPOP and its like reply as if their time were over at once.
-func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string) {
-	cmd, err := r.session.server.Table.Resolve(args)
+func (r *execution) resolve(args [][]byte) (cmd *command.Command, refusal string) {
+	cmd, err := r.session.State.Table.Resolve(args)
 	waits := cmd != nil && cmd.Flags&command.Blocking != 0 && len(cmd.Keys) > 0 // without an element it replies null, as within EXEC
 	switch {
 	case cmd == nil:
@@ -271,29 +264,26 @@ func (r *scriptRun) resolve(args [][]byte) (cmd *command.Command, refusal string
 		return nil, errScriptArity
 	case cmd.Flags&(command.NoScript|command.RunsScript) != 0 && !waits, cmd.Flags&(command.NoMulti|command.RunsInsideMulti) != 0:
 		return nil, errScriptRefused
-	case r.readOnly && (cmd.IsWrite() || isPublish(cmd)):
+	case r.readOnly && (cmd.IsWrite() || cmd.Publishes()):
 		return nil, errScriptReadOnly
 	}
 	return cmd, ""
 }
 
-// isPublish reports whether a command publishes a message.
-func isPublish(cmd *command.Command) bool { return cmd.Name == "publish" || cmd.Name == "spublish" }
-
 // command executes a command of the script. A refusal is the reply, which redis.call raises and redis.pcall returns; an
 // error ends the attempt, or the script. Each command that writes has a savepoint of its own (runInTx): one that fails
 // under pcall leaves nothing, while the script goes on.
-func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
+func (r *execution) command(args [][]byte, out *resp.Writer) error {
 	s := r.session
 	cmd, refusal := r.resolve(args)
 	if refusal != "" {
-		s.count(stats.Call{Refusal: refusal})
+		r.count(stats.Call{Refusal: refusal})
 		out.Error(refusal)
 		return nil
 	}
 	refusal = s.permitInScript(cmd, args)
 	if refusal == "" {
-		refusal = refusesCall(s.server, cmd, args)
+		refusal = refusesCall(s.State, cmd, args)
 	}
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
@@ -302,16 +292,16 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 		refusal = string(shared.ErrOutOfMemory)
 	}
 	if refusal != "" {
-		s.count(stats.Call{Refusal: refusal})
+		r.count(stats.Call{Refusal: refusal})
 		out.Error(refusal)
 		return nil
 	}
 	limit := r.limit
-	if s.keepsScriptsShort() {
-		if !s.runsInLoop(cmd, args) {
-			return errLong
+	if r.where.isShort() {
+		if !s.Lent.MayRunHere(cmd, args) {
+			return shared.ErrLong
 		}
-		limit = min(limit, s.maxReply(cmd))
+		limit = min(limit, s.Lent.MaxReply(cmd))
 	}
 	r.keys = r.keys[:0]
 	if err := r.lock(cmd, args); err != nil {
@@ -320,32 +310,32 @@ func (r *scriptRun) command(args [][]byte, out *resp.Writer) error {
 	if cmd.IsWrite() && r.tooMuchWritten() {
 		return script.ErrMemory
 	}
-	r.inner = command.Call{Host: &s.host, Command: cmd, Args: args, Out: out, Queued: true, Tx: r.tx}
+	r.inner = command.Call{Host: s.Host, Command: cmd, Args: args, Out: out, Queued: true, Tx: r.tx}
 	if len(r.keys) > 0 && cmd.StartsWithKey() {
 		r.inner.FirstKey = r.keys[0]
 	}
-	if r.tx != nil && r.tx.Namespace() != s.namespace {
+	if r.tx != nil && r.tx.Namespace() != s.Host.Store.Namespace() {
 		var err error
-		if r.inner.Tx, err = r.tx.Use(s.namespace); err != nil {
+		if r.inner.Tx, err = r.tx.Use(s.Host.Store.Namespace()); err != nil {
 			return err
 		}
 	}
-	refused, err := s.runInTx(&r.inner, limit)
-	s.count(stats.Call{Command: cmd.Index, Called: true, Failed: refused != "", Refusal: refused})
+	refused, err := s.Lent.Execute(&r.inner, limit)
+	r.count(stats.Call{Command: cmd.Index, Called: true, Failed: refused != "", Refusal: refused})
 	switch {
 	case err != nil:
 		return err
 	case refused == "" && cmd.IsWrite():
 		r.Wrote.Store(true)
 	}
-	s.feedMonitorsFrom("lua", cmd, args)
+	s.State.FeedMonitors(s.Host.Store.Namespace(), "lua", cmd, args)
 	return nil
 }
 
 // lock begins the transaction if the command needs one, or checks that it locks enough. Locks are only ever taken at
-// the beginning, all at once, so that scripts cannot deadlock; too few of them end the run (errRestart). What it lacked
+// the beginning, all at once, so that scripts cannot deadlock; too few of them end the run (shared.ErrRestart). What it lacked
 // is known then, and never forgotten, so a run begins three times at most.
-func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
+func (r *execution) lock(cmd *command.Command, args [][]byte) error {
 	if len(cmd.Keys) == 0 && cmd.Flags&command.WholeKeyspace == 0 {
 		return nil
 	}
@@ -361,15 +351,15 @@ func (r *scriptRun) lock(cmd *command.Command, args [][]byte) error {
 	case r.tx == nil:
 		return r.begin()
 	case leaves, writes && !r.tx.Writable():
-		return errRestart
+		return shared.ErrRestart
 	}
 	return nil
 }
 
 // begin begins the transaction, with the locks that the script is known to need, or with all while MONITOR watches.
-func (r *scriptRun) begin() error {
+func (r *execution) begin() error {
 	s := r.session
-	monitored := s.server.Hub.Monitored()
+	monitored := s.State.Hub.Monitored()
 	write := !r.readOnly && (monitored || r.known.Writes.Load())
 	var keys []string
 	if !monitored && !r.known.AllKeys.Load() {
@@ -378,34 +368,22 @@ func (r *scriptRun) begin() error {
 		}
 	}
 	r.allLocked = len(keys) == 0
-	var tx *db.Tx
-	var err error
-	if s.inLoop {
-		if tx, err = s.tryBegin(write, keys); err == nil {
-			serverside.DB.SetInterrupt(tx, r.interrupted)
-		}
-	} else {
-		from := time.Now()
-		tx, err = s.begin(write, keys)
-		r.Script.Waits(time.Since(from))
-	}
+	from := time.Now()
+	tx, err := s.Lent.Begin(write, keys, r.interrupted)
+	r.Script.Waits(time.Since(from))
 	if err != nil {
 		return err
 	}
 	r.tx = tx
 	r.Locking.Store(true)
-	for _, p := range s.unsent.list {
-		err = errors.Join(err, postWith(tx, &s.server.Hub, p))
-	}
-	s.unsent.list = nil
-	return err
+	return s.Unsent.With(tx, &s.State.Hub)
 }
 
 // interrupted is what commands of a script in an event loop ask. It counts, and looks at no clock: a script does the same
 // work in the loop on a slow machine and on a fast one.
-func (r *scriptRun) interrupted() error {
+func (r *execution) interrupted() error {
 	if r.asked++; r.asked > loopAsks {
-		return errLong
+		return shared.ErrLong
 	}
 	return nil
 }
@@ -413,7 +391,7 @@ func (r *scriptRun) interrupted() error {
 // leavesDeclared reports whether a command may touch a key that the script has not declared. It leaves the keys of the
 // command in r.keys, which r.command uses. Without declared keys everything is undeclared. It takes O(keys of the
 // command), times the declared ones while those are few.
-func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
+func (r *execution) leavesDeclared(cmd *command.Command, args [][]byte) bool {
 	if len(r.Script.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(args) {
 		return true
 	}
@@ -436,19 +414,15 @@ func (r *scriptRun) leavesDeclared(cmd *command.Command, args [][]byte) bool {
 }
 
 // log is redis.log. The levels of the two differ by one: what Redis calls notice is information here.
-func (r *scriptRun) log(level int, message string) {
+func (r *execution) log(level int, message string) {
 	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
 	s := r.session
-	s.server.Options.Logger.Log(s.host.Context, levels[level], "script: "+message, "client", s.id)
+	s.State.Options.Logger.Log(s.Host.Context, levels[level], "script: "+message, "client", s.Client.ID())
 }
 
 // allows is redis.acl_check_cmd: whether the user may execute a command.
-func (i *identity) allows(args [][]byte) (bool, error) {
-	cmd, err := i.server.Table.Resolve(args)
-	if err != nil {
-		return false, err
-	}
-	return i.user.Rules().Check(cmd, args).Verdict == acl.Allowed, nil
+func (s *Session) allows(args [][]byte) (bool, error) {
+	return s.State.Allows(s.Client.User.Load(), args)
 }
 
 // whyDeniedInScript are the ends of refusals within a script, in Redis 7.0's words.
@@ -461,13 +435,13 @@ var whyDeniedInScript = map[acl.Verdict]string{
 // permitInScript checks a command that a script calls: a script may do no more than its user, by the rules of this
 // moment, which may have changed since it began.
 func (s *Session) permitInScript(cmd *command.Command, args [][]byte) (refusal string) {
-	if !s.who.user.IsLimited() {
+	if !s.Client.User.Load().IsLimited() {
 		return ""
 	}
-	d := s.who.user.Rules().Check(cmd, args)
+	d := s.Client.User.Load().Rules().Check(cmd, args)
 	if d.Verdict == acl.Allowed {
 		return ""
 	}
-	s.noteDenied(d, acl.InScript, s.who.user.Name())
+	s.State.NoteDenied(s.Client, d, acl.InScript, s.Client.User.Load().Name())
 	return "ERR The user executing the script " + whyDeniedInScript[d.Verdict]
 }

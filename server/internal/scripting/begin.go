@@ -1,4 +1,4 @@
-package scripts
+package scripting
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ const (
 )
 
 // errAbandoned rolls a transaction back that nobody waits for any more.
-var errAbandoned = errors.New("scripts: nobody waits for the transaction")
+var errAbandoned = errors.New("scripting: nobody waits for the transaction")
 
-// Begin is Store.Begin while scripts run, which may hold the locks that are needed: mayWait is asked now and then why
+// begin is Store.Begin while scripts run, which may hold the locks that are needed: mayWait is asked now and then why
 // the session should not wait any longer, so that it can answer BUSY once a script takes too long. Redis answers that
 // to every command; here those that need none of the script's locks are not concerned.
 //
@@ -28,7 +28,7 @@ var errAbandoned = errors.New("scripts: nobody waits for the transaction")
 // would keep out readers, which a script that only reads lets in. Other scripts may not: one that begins waits for
 // those who came before it. For the disk, and for room on a full one, the session waits as in Store.Begin: that is no
 // matter of a script.
-func (a *Shared) Begin(store *db.Store, write bool, keys []string, script bool, mayWait func() error) (*db.Tx, error) {
+func (a *Shared) begin(store *db.Store, write bool, keys []string, script bool, mayWait func() error) (*db.Tx, error) {
 	if !script || !a.Turns.Any() {
 		if tx, ok, err := serverside.DB.BeginUnlessLocked(store, write, keys...); err != nil || ok {
 			return tx, err

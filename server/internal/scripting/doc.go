@@ -1,4 +1,4 @@
-// Package scripts is what the sessions of a server share about Lua: a [Cache] of the scripts that clients have sent, by
+// Package scripting is what the sessions of a server share about Lua: a [Cache] of the scripts that clients have sent, by
 // their SHA-1, the [Libraries] of functions that are in the store, and the [Runs] that last. [Commands] are SCRIPT and
 // FUNCTION, which work on these. A session executes EVAL and FCALL itself. What its runs
 // have shown of a [Script] or a [Function] is [Known].
@@ -9,4 +9,4 @@
 //
 // All may be used by several goroutines. The mutex of the cache is not held while a script is compiled;
 // that of Libraries is held while a set is made. A Set does not change once others see it; a clone belongs to its maker.
-package scripts
+package scripting

@@ -1,4 +1,4 @@
-package scripts_test
+package scripting_test
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db/dbtest"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/script"
 )
 
-func newCache() *scripts.Cache {
-	c := new(scripts.Cache)
+func newCache() *scripting.Cache {
+	c := new(scripting.Cache)
 	c.Init(func(word string) bool { return word == "set" })
 	return c
 }
@@ -175,7 +175,7 @@ func TestSetsOfLibraries(t *testing.T) {
 		}
 		return lib
 	}
-	set := scripts.NewSet()
+	set := scripting.NewSet()
 	a := load("a", "F")
 	if err := set.Add(a, false, nil); err != nil {
 		t.Fatal(err)
@@ -193,14 +193,14 @@ func TestSetsOfLibraries(t *testing.T) {
 	if set.Functions["f"] == nil || copied.Functions["f"] != nil || copied.Functions["g"] == nil {
 		t.Error("replacing a library in a copy has changed the set, or not the copy")
 	}
-	kept := scripts.NewSet()
+	kept := scripting.NewSet()
 	if err := kept.Add(a, false, set); err != nil || kept.Functions["f"] != set.Functions["f"] {
 		t.Errorf("what is known of a function was forgotten: %v", err)
 	}
 	if names := set.Clear(); !slices.Equal(names, []string{"a"}) || set.Has("a") || set.Bytes != 0 {
 		t.Errorf("cleared %q, %d bytes are left", names, set.Bytes)
 	}
-	var libraries scripts.Libraries
+	var libraries scripting.Libraries
 	libraries.Init(dbtest.New(t), engine, slog.New(slog.DiscardHandler))
 	if first := libraries.Current(); len(first.Names()) != 0 || libraries.Current() != first {
 		t.Error("an empty store has libraries, or they are loaded twice")

@@ -1,4 +1,4 @@
-package server
+package scripting
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
 	"github.com/stavedb/stave/server/script"
 )
 
@@ -33,20 +32,16 @@ func scriptKeys(use string) []command.Keys {
 	return []command.Keys{{Use: use, First: 2, Counted: true}}
 }
 
-// scriptCommands run scripts and functions.
-var scriptCommands = command.InGroup(command.GroupScripting, []*command.Command{
-	{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(evalCommand)},
-	{Name: "eval_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(evalCommand)},
-	{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(evalshaCommand)},
-	{Name: "evalsha_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(evalshaCommand)},
-	{Name: "fcall", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: onScript(fcallCommand)},
-	{Name: "fcall_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: onScript(fcallCommand)},
-})
-
-// scriptSession is what SCRIPT and FUNCTION work with.
-func scriptSession(c *command.Call) scripts.Session {
-	s := sessionOf(c)
-	return scripts.Session{Shared: s.scripts, Set: s.libraries, Load: s.loadLibrary, Change: s.changeLibraries}
+// evalCommands run scripts and functions.
+func evalCommands(of source) []*command.Command {
+	return []*command.Command{
+		{Name: "eval", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: of.monitored(evalCommand)},
+		{Name: "eval_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: of.monitored(evalCommand)},
+		{Name: "evalsha", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: of.monitored(evalshaCommand)},
+		{Name: "evalsha_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: of.monitored(evalshaCommand)},
+		{Name: "fcall", Arity: -3, Flags: evalFlags, Keys: scriptKeys("RW access update"), Run: of.monitored(fcallCommand)},
+		{Name: "fcall_ro", Arity: -3, Flags: evalFlags | command.ReadOnly, Keys: scriptKeys("RO access"), Run: of.monitored(fcallCommand)},
+	}
 }
 
 // countedKeys splits the arguments from the number of keys on. noNumber is the refusal of what is none.
@@ -69,13 +64,13 @@ func evalCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.scripts.Cache.OfSource(c.Arg(1))
-	if p == nil && s.inLoop {
-		return errLong
+	p := s.Cache.OfSource(c.Arg(1))
+	if p == nil && s.Lent.Where().InLoop {
+		return shared.ErrLong
 	}
 	if p == nil {
 		var err error
-		if p, err = s.scripts.Cache.Load(string(c.Arg(1)), false); err != nil {
+		if p, err = s.Cache.Load(string(c.Arg(1)), false); err != nil {
 			return err
 		}
 	}
@@ -88,7 +83,7 @@ func evalshaCommand(s *Session, c *command.Call) error {
 	if _, _, err := countedKeys(c, command.ErrNotInteger); err != nil {
 		return err
 	}
-	p := s.scripts.Cache.OfSHA(c.Arg(1))
+	p := s.Cache.OfSHA(c.Arg(1))
 	if p == nil {
 		return errNoScript
 	}
@@ -96,13 +91,13 @@ func evalshaCommand(s *Session, c *command.Call) error {
 }
 
 // runProgram runs a script of the cache.
-func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
+func (s *Session) runProgram(c *command.Call, p *Script) error {
 	keys, args, err := countedKeys(c, command.ErrNotInteger)
 	if err != nil {
 		return err
 	}
-	if s.inLoop && p.RunsApart() {
-		return errLong
+	if s.Lent.Where().InLoop && p.RunsApart() {
+		return shared.ErrLong
 	}
 	r := s.newRun(c, &p.Known)
 	defer r.reset()
@@ -118,7 +113,7 @@ func (s *Session) runProgram(c *command.Call, p *scripts.Script) error {
 
 // fcallCommand is FCALL and FCALL_RO.
 func fcallCommand(s *Session, c *command.Call) error {
-	f := s.libraries().Functions[strings.ToLower(string(c.Arg(1)))]
+	f := s.Set().Functions[strings.ToLower(string(c.Arg(1)))]
 	if f == nil {
 		return errFunctionUnknown
 	}
@@ -137,8 +132,8 @@ func fcallCommand(s *Session, c *command.Call) error {
 }
 
 // obeyFlags refuses a run that its flags do not allow, and notes what they do.
-func (r *scriptRun) obeyFlags(flags script.Flags) error {
-	v := r.session.server
+func (r *execution) obeyFlags(flags script.Flags) error {
+	v := r.session.State
 	readOnly := r.Call.Command.Flags&command.ReadOnly != 0
 	r.readOnly = readOnly || flags&script.NoWrites != 0
 	r.mayGrow = flags&script.AllowOOM != 0
@@ -154,9 +149,9 @@ func (r *scriptRun) obeyFlags(flags script.Flags) error {
 	return nil
 }
 
-// declaresNoWrites reports whether EVAL, EVALSHA or FCALL is of a script whose flags say that it writes nothing. Of one that
+// DeclaresNoWrites reports whether EVAL, EVALSHA or FCALL is of a script whose flags say that it writes nothing. Of one that
 // is not known nothing can be said.
-func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
+func (s *Session) DeclaresNoWrites(cmd *command.Command, args [][]byte) bool {
 	if len(args) < 2 {
 		return false
 	}
@@ -166,22 +161,22 @@ func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
 		if !ended || !bytes.HasPrefix(line, []byte("#!")) {
 			return false
 		}
-		flags, err := scripts.FlagsOf(string(line) + "\n")
+		flags, err := FlagsOf(string(line) + "\n")
 		return err == nil && flags&script.NoWrites != 0
 	case "evalsha":
-		p := s.scripts.Cache.OfSHA(args[1])
+		p := s.Cache.OfSHA(args[1])
 		return p != nil && p.Flags&script.NoWrites != 0
 	}
-	f := s.libraries().Functions[strings.ToLower(string(args[1]))]
+	f := s.Set().Functions[strings.ToLower(string(args[1]))]
 	return f != nil && f.Flags&script.NoWrites != 0
 }
 
-// changeLibraries executes a command that changes libraries. change works on a copy of those that the session sees, and
+// Change executes a command that changes libraries. change works on a copy of those that the session sees, and
 // names those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is
 // short: code of libraries has run before.
-func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set) (changed []string, err error)) error {
+func (s *Session) Change(c *command.Call, change func(set *Set) (changed []string, err error)) error {
 	body := func(tx *db.Tx) error {
-		set := s.libraries().Clone()
+		set := s.Set().Clone()
 		changed, err := change(set)
 		if err != nil {
 			return err
@@ -200,30 +195,30 @@ func (s *Session) changeLibraries(c *command.Call, change func(set *scripts.Set)
 			}
 		}
 		if c.Tx != nil {
-			s.pendingLibraries = set
+			s.pending = set
 		}
 		return nil
 	}
 	if c.Tx != nil {
 		return body(c.Tx)
 	}
-	return s.transact(true, nil, body)
+	return s.Lent.Transact(true, nil, body)
 }
 
-// libraries are those that the session sees: within EXEC with what it has changed itself.
-func (s *Session) libraries() *scripts.Set {
-	if s.pendingLibraries != nil {
-		return s.pendingLibraries
+// Set are the libraries that the session sees: within EXEC with what it has changed itself.
+func (s *Session) Set() *Set {
+	if s.pending != nil {
+		return s.pending
 	}
-	return s.scripts.Libraries.Current()
+	return s.Libraries.Current()
 }
 
-// loadLibrary compiles and loads the source of a library that a client has sent. Its code runs here, with a bound of time
+// Load compiles and loads the source of a library that a client has sent. Its code runs here, with a bound of time
 // (script.MaxLoad), and can call no commands. No key is locked meanwhile, unless by an EXEC that loads.
-func (s *Session) loadLibrary(source string) (*script.Library, error) {
-	r := &scriptRun{session: s}
-	r.Script.Host = script.Host{Log: r.log, Context: s.host.Context}
-	lib, err := s.scripts.Engine.Load(source, &r.Script, script.MaxLoad)
+func (s *Session) Load(source string) (*script.Library, error) {
+	r := &execution{session: s}
+	r.Script.Host = script.Host{Log: r.log, Context: s.Host.Context}
+	lib, err := s.Engine.Load(source, &r.Script, script.MaxLoad)
 	if refused, ok := script.ErrorOf(err); ok {
 		return nil, command.Error("ERR " + string(refused))
 	}

@@ -1,4 +1,4 @@
-package server
+package scripting
 
 import (
 	"github.com/stavedb/stave/internal/serverside"
@@ -11,16 +11,16 @@ const mostWritten = 2 << 30
 
 // tooMuchWritten reports whether the transaction takes more memory than mostWritten, or than maxmemory if that is less;
 // but what a script may take for itself it may write in any case.
-func (r *scriptRun) tooMuchWritten() bool {
+func (r *execution) tooMuchWritten() bool {
 	most := int64(mostWritten)
-	if limit := r.session.server.Tunables.MaxMemory.Load(); limit > 0 {
+	if limit := r.session.State.Tunables.MaxMemory.Load(); limit > 0 {
 		most = min(most, max(limit, script.DefaultMemory))
 	}
 	return int64(r.wrote()) > most
 }
 
 // wrote is for the memory limit of the run, to which what it writes does not count: that has a limit of its own.
-func (r *scriptRun) wrote() int {
+func (r *execution) wrote() int {
 	if r.tx == nil {
 		return 0
 	}
