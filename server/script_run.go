@@ -53,6 +53,7 @@ type scriptRun struct {
 
 	declared  map[string]struct{} // the keys, if they are many
 	tx        *db.Tx              // nil until a command needs it
+	written   int64               // bytes that count as what it has written
 	within    bool                // tx is that of EXEC or of a batch
 	allLocked bool                // tx has locked all keys
 	asked     int                 // how often its commands have asked whether to go on
@@ -176,6 +177,7 @@ func (r *scriptRun) attempt() (err error) {
 	defer func() {
 		r.Call.Out.GiveAsked()
 		s.namespace, s.host.Store = before, space // SELECT in a script is for the script
+		defer r.countWritten(0)
 		if r.isLong {
 			s.server.scripts.Runs.Remove(&r.Run)
 			r.isLong = false

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
@@ -16,6 +17,7 @@ type Shared struct {
 	Runs      Runs
 	Line      Line
 	Turns     Turns
+	Written   atomic.Int64 // bytes that the transactions of all runs take for what they have written
 }
 
 // Init begins without a script. Scripts see the version as that of Redis; the libraries are those of the store, and the
