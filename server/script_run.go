@@ -128,6 +128,7 @@ func (s *Session) runScript(r *scriptRun) error {
 	from, counted := c.Out.Len(), s.attempt.Len()
 	err := r.attempt()
 	for err == errRestart && !r.within {
+		s.attempt.Truncate(counted)
 		err = r.attempt()
 	}
 	if failed, ok := script.ErrorOf(err); ok {
