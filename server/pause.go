@@ -55,8 +55,9 @@ func (p *pause) state() (until time.Time, all bool) {
 	return p.until, p.all
 }
 
-// postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
-// embedded session is never paused: it has nobody who would wake it.
+// postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set
+// for a request that is refused anyway. What arrived before it is executed first. An embedded session is never paused:
+// it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
 	if invalid != nil || s.client.wake == nil {
 		return false
