@@ -25,7 +25,7 @@ server.Session         brief    keys call asking
 server.Session         held     watch
 server.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
 scripting.Session      operator pending
-scripting.Session      ours     Host Lent State
+scripting.Session      ours     Host Lent
 scripting.execution       brief    keys declared inner
 scripting.execution       shared   program function
 scripting.execution       ours     tx host

@@ -5,8 +5,9 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set for a request that is refused anyway. What arrived before it is executed first. An
-// embedded session is never paused: it has nobody who would wake it.
+// postpone makes the session wait before a command that the pause concerns, and reports whether it did. invalid is set
+// for a request that is refused anyway. What arrived before it is executed first. An embedded session is never paused:
+// it has nobody who would wake it.
 func (s *Session) postpone(cmd *command.Command, args [][]byte, invalid error) bool {
 	if invalid != nil || !s.client.IsDriven() {
 		return false

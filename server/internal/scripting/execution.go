@@ -53,6 +53,7 @@ type execution struct {
 
 	declared  map[string]struct{} // the keys, if they are many
 	tx        *db.Tx              // nil until a command needs it
+	written   int64               // bytes that count as what it has written
 	within    bool                // tx is that of EXEC or of a batch
 	allLocked bool                // tx has locked all keys
 	asked     int                 // how often its commands have asked whether to go on
@@ -123,6 +124,7 @@ func (s *Session) runScript(r *execution) error {
 	from, counted := c.Out.Len(), s.Attempt.Len()
 	err := r.attempt()
 	for err == shared.ErrRestart && !r.within {
+		s.Attempt.Truncate(counted)
 		err = r.attempt()
 	}
 	if failed, ok := script.ErrorOf(err); ok {
@@ -173,6 +175,7 @@ func (r *execution) attempt() (err error) {
 	defer func() {
 		r.Call.Out.Reserve(0)
 		s.Host.Store = space // SELECT in a script is for the script
+		defer r.countWritten(0)
 		if r.isLong {
 			s.Runs.Remove(&r.Run)
 			r.isLong = false

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -18,6 +19,7 @@ type Shared struct {
 	Runs      Runs
 	Line      Line
 	Turns     Turns
+	Written   atomic.Int64 // bytes that the transactions of all runs take for what they have written
 }
 
 // Init begins without a script. Scripts see the version of Redis; the libraries are those of the store, and the logger is
