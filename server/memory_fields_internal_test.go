@@ -63,7 +63,7 @@ resp.Parser            shared   args
 resp.Parser            ours     err
 resp.Writer            held     buf own
 resp.parts             held     list
-resp.parts             ours     budget
+resp.account           ours     budget
 resp.Budget            ours     Given Dropped Lend
 pubsub.Hub             shared   subs patternNames
 pubsub.Subscriber      held     names messages
