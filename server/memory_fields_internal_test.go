@@ -68,7 +68,7 @@ resp.Parser            shared   args
 resp.Parser            ours     err
 resp.Writer            held     buf own
 resp.parts             held     list
-resp.parts             ours     budget
+resp.account           ours     budget
 resp.Budget            ours     Given Lend
 pubsub.Hub             shared   subs patternNames
 pubsub.Subscriber      held     names messages
