@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/conf"
 	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/settings"
 )
 
 // Users come from the options: lines of rules, or a file of such lines, which ACL LOAD and ACL SAVE read and write, or
@@ -53,9 +54,6 @@ func (v *Server) initUsers() error {
 	return nil
 }
 
-// errTwoPlaces is the refusal of users in two places.
-var errTwoPlaces = errors.New("users stand in the configuration file, in the file that aclfile names, or in Options.Users, not in two of these")
-
 // fileUsers are the lines of users in the file of settings, as it was when it was last read; each knows its line number,
 // for errors. There are none without a file.
 func (v *Server) fileUsers() []conf.Directive {
@@ -69,7 +67,7 @@ func (v *Server) fileUsers() []conf.Directive {
 // became of each user, for whoever has to disconnect clients. It hashes passwords that are new, which takes long.
 func (v *Server) setFileUsers(list []conf.Directive) ([]acl.Change, error) {
 	if len(list) > 0 && (v.options.ACLFile != "" || len(v.options.Users) > 0) {
-		return nil, list[0].Errorf("%w", errTwoPlaces)
+		return nil, list[0].Errorf("%w", settings.ErrTwoPlaces)
 	}
 	users := make([][]string, len(list))
 	for i := range list {
