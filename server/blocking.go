@@ -190,16 +190,20 @@ func (s *Session) finishBlocked(b *blocked, end clients.End) {
 // else to do. An embedded shell uses it: nothing arrives while it waits.
 func (s *Session) Wait(ctx context.Context) {
 	for s.blocked != nil {
-		s.waitOnce(ctx)
+		s.waitOnce(ctx, 0)
 	}
 }
 
-// waitOnce is Wait for one command that waits. What is executed after it may have replied, and may wait again.
-func (s *Session) waitOnce(ctx context.Context) {
+// waitOnce is Wait for one command that waits, for most at most if that is not 0. What is executed after it may have
+// replied, and may wait again.
+func (s *Session) waitOnce(ctx context.Context, most time.Duration) {
 	b := s.blocked
 	var timer <-chan time.Time
-	if !b.Deadline.IsZero() {
+	switch {
+	case !b.Deadline.IsZero() && (most == 0 || time.Until(b.Deadline) < most):
 		timer = time.After(time.Until(b.Deadline))
+	case most > 0:
+		timer = time.After(most)
 	}
 	select {
 	case <-b.Done():

@@ -20,7 +20,8 @@ type loopConn struct {
 	known    bool   // it is in loop.conns, or was
 	readable bool   // there may be something to read: the kernel said so once, and will not again
 	full     bool   // the socket takes no more now: the kernel says when it does
-	hangup   bool   // the last that can be read is the end
+	hangup   bool   // the client sends no more: the last that can be read is the end
+	broken   bool   // it reads no more either
 	eof      bool   // it has been read
 	ended    bool
 	aside    bool   // the session is with another goroutine, or waits for the disk
@@ -122,7 +123,8 @@ func (c *loopConn) listen(events uint32) bool {
 // noteEvents notes what the kernel has reported. It must not forget any of it, since nothing is reported twice: readable
 // stays set until a read has emptied the socket, whatever keeps the loop from reading meanwhile.
 func (c *loopConn) noteEvents(events uint32) {
-	c.hangup = c.hangup || events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.broken = c.broken || events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.hangup = c.hangup || c.broken || events&unix.EPOLLRDHUP != 0
 	c.readable = c.readable || c.hangup || events&unix.EPOLLIN != 0
 	c.loop.join(c)
 }
@@ -164,6 +166,13 @@ func (c *loopConn) mayRead() bool {
 	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.PauseAt)
 }
 
+// hasLeft reports whether the client has left while its session waits in a command, even if what it has sent before is
+// not read because there is too much of it. One that waits for memory for its reply may have ended only what it sends.
+func (c *loopConn) hasLeft() bool {
+	s := c.session
+	return s.blocked != nil && (c.broken || c.hangup && s.room == nil)
+}
+
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:
 // memory is accounted for while the replies are there; a session that leaves, or whose commits are not durable yet, sends
 // nothing; and whether it goes on is judged by what is left after sending. A connection that is finished ends only when
@@ -194,7 +203,7 @@ func (c *loopConn) finishRound() {
 	s.limitOutput()
 	c.isFull = paused && !s.closed
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
+	if idle && (s.closed || c.hasLeft() || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
 		c.end()
 		return
 	}

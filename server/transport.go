@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -296,16 +297,29 @@ func (c *conn) setReadDeadline(by time.Time) error {
 var past = time.Unix(1, 0)
 
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
-// sends is kept. The read ends when the wait does.
+// sends is kept. The read ends when the wait does. Where nothing is read it looks at the connection each second.
 func (c *conn) readBlocked() (int, error) {
 	if c.session.parser.Ahead() >= c.transport.server.PauseAt || c.session.room != nil {
-		c.session.waitOnce(c.transport.context)
+		if c.hasLeft() {
+			return 0, io.EOF
+		}
+		c.session.waitOnce(c.transport.context, coarseSecond)
 		return 0, nil
 	}
 	if err := c.setReadDeadline(c.session.blocked.Deadline); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(c.buf)
+}
+
+// hasLeft reports whether the client has left while its session waits in a command. One that waits for memory for its
+// reply may have ended only what it sends.
+func (c *conn) hasLeft() bool {
+	if !c.session.client.CanProbe() {
+		return false
+	}
+	state := c.session.client.Probe()
+	return state == socket.Broken || state == socket.Half && c.session.room == nil
 }
 
 // wake makes a read end, for the session may go on. It may be called from any goroutine, and too

@@ -13,9 +13,6 @@ import (
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
-// errTwoPlaces is the refusal of users in two places.
-var errTwoPlaces = errors.New("users stand in the configuration file, in the file that aclfile names, or in Options.Users, not in two of these")
-
 // UserSource is where the users of a server come from. Options.Check and CheckAddress load them for a server that has no
 // store: nothing here may need one.
 type UserSource struct {
@@ -68,7 +65,7 @@ func (u *UserSource) fileLines() []conf.Directive {
 // of each user, for whoever has to disconnect clients. It hashes passwords that are new, which takes long.
 func (u *UserSource) replace(list []conf.Directive) ([]acl.Change, error) {
 	if len(list) > 0 && (u.ACLFile != "" || len(u.Lines) > 0) {
-		return nil, list[0].Errorf("%w", errTwoPlaces)
+		return nil, list[0].Errorf("%w", settings.ErrTwoPlaces)
 	}
 	users := make([][]string, len(list))
 	for i := range list {
