@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/test/budget"
 )
 
 // flippedVersions is what a flipped bit in the version of a file does: docs/FORMAT.md, section 12, has the table.
@@ -53,10 +54,6 @@ func TestFlippedVersion(t *testing.T) {
 			if status != 4 || !strings.Contains(text, "DAMAGE") || strings.Contains(text, "NEWER") {
 				t.Errorf("dump %s, bit %d: status %d\n%s", f.file, bit, status, text)
 			}
-			status, text = run("upgrade", dir)
-			if strings.Contains(text, "newer") || strings.Contains(text, "older") || !strings.Contains(text, "damaged") {
-				t.Errorf("upgrade, %s, bit %d: status %d\n%s", f.file, bit, status, text)
-			}
 			status, text = run("exec", "--dir", dir, "MGET", "k0", "k19")
 			want := map[bool]int{false: 3, true: 0}[f.derived]
 			if status != want || strings.Contains(text, "not supported") || strings.Contains(text, "corrupt: "+f.file) == f.derived {
@@ -90,7 +87,7 @@ func TestFlippedVersionInArchive(t *testing.T) {
 			t.Fatal(err, bodyErr)
 		}
 		at := bytes.Index(whole.Bytes(), body)
-		for bit := range 16 {
+		for _, bit := range budget.Some(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 4) {
 			flipped := bytes.Clone(whole.Bytes())
 			flipped[at+8+bit/8] ^= 1 << (bit % 8)
 			archive, to := filepath.Join(t.TempDir(), "archive.tar"), filepath.Join(t.TempDir(), "new")
