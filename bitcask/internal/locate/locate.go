@@ -10,8 +10,11 @@ import (
 // from pending to real, at the end of a merge from old to new.
 func Move(dir *keydir.Directory, h uint64, id *format.Identity, old, new keydir.Loc) bool {
 	row := id.Row()
+	if !row.Located() {
+		return false
+	}
 	if row.Home == format.HomeSlot {
-		return !row.Removes && dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
+		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
 	}
 	coll, ok := CollectionOf(dir, h, id)
 	if !ok {
@@ -52,7 +55,7 @@ func CollectionOf(dir *keydir.Directory, h uint64, id *format.Identity) (keydir.
 
 // PointsTo reports whether the keydir points to the record at loc.
 func PointsTo(dir *keydir.Directory, h uint64, id *format.Identity, loc keydir.Loc) bool {
-	if row := id.Row(); row.Home == format.HomeSlot && !row.Removes {
+	if row := id.Row(); row.Home == format.HomeSlot && row.Located() {
 		want := keydir.Slot{Type: id.Type, Loc: loc}
 		for i := 0; ; i++ {
 			slot, ok := dir.Find(h, i)
