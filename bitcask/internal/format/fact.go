@@ -94,13 +94,14 @@ func (r *Row) Score(part, value []byte) (score uint64, ok bool) {
 
 // What a CorruptError says of records of streams.
 const (
+	BadEntryName  = "no id of an entry of a stream"
 	BadStreamMeta = "no meta record of a stream"
 	BadGroups     = "no group, consumer or pending entry of a stream"
 )
 
 func (p Part) bad() string {
 	if p == PartEntry {
-		return "no id of an entry of a stream"
+		return BadEntryName
 	}
 	return "no index of a list or of a chunk"
 }
