@@ -78,6 +78,8 @@ func (r *txRecord) record(buf []byte) format.Record {
 	return rec
 }
 
+func (r *txRecord) row() *format.Row { return format.RowOf(r.kind, r.typ) }
+
 // offset is the record's position in a frame that begins at start in buf.
 func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
 

@@ -27,7 +27,7 @@ func (t *Tx) Borrow() { t.borrow = true }
 
 // add appends a record to the transaction and returns its pending location.
 func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
-	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
+	return t.addRecord(k, typ, sp, h, key, elem, value, false)
 }
 
 // addRecord is add; with apart the value stays out of line, uncopied.
@@ -78,7 +78,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		}
 	}
 	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !coll.Valid()
-	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
+	loc, err := t.addRecord(KindString, keydir.String, sp, h, key, "", value, t.borrow && len(value) >= bigValue)
 	if err != nil {
 		return err
 	}
