@@ -44,8 +44,7 @@ type Tx struct {
 	lastCollection keydir.Collection
 	lastKey        string
 
-	changes uint64    // see Changes
-	call    Savepoint // from before the call in progress: see refuse
+	call Savepoint // from before the call in progress: see refuse
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf

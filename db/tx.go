@@ -8,7 +8,6 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
-	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -55,9 +54,7 @@ type txState struct {
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
 
-	effects *effects               // nil while no effects are wanted
-	group   *structures.KnownGroup // see structures.Txn; nil until it is needed
-	groupNS int                    // the namespace of group
+	effects *effects // nil while no effects are wanted
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
@@ -110,7 +107,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // pooledTx is newTx for a transaction that no caller gets to see.
 func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, group: first.unit.group}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	base.Borrow() // the caller waits for the commit with what it gave
 	return first
@@ -133,9 +130,6 @@ func (f *firstTx) recycle() {
 	u.deadlines = u.deadlines[:0]
 	if cap(u.deadlines) > keep {
 		u.deadlines = nil
-	}
-	if u.group != nil {
-		u.group.Forget()
 	}
 	u.store, u.base, u.err = nil, nil, nil
 	pool.Put(f)

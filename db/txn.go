@@ -224,11 +224,11 @@ func (t *txn) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
 	return t.base.StreamGroups(t.ns, t.base.KeyOf(f))
 }
 
-func (t *txn) PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
+func (t *txn) PutGroups(f, all keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
-		return 0, err
+		return err
 	}
-	return t.base.PutGroups(t.ns, t.base.KeyOf(f), all, elem, value, at)
+	return t.base.PutGroups(t.ns, t.base.KeyOf(f), all, elem, value)
 }
 
 func (t *txn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
@@ -236,17 +236,6 @@ func (t *txn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
 		return 0, err
 	}
 	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), all, elem)
-}
-
-func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
-	if t.group == nil && t.write {
-		t.group = new(structures.KnownGroup)
-	}
-	if t.group != nil && t.groupNS != t.ns {
-		t.group.Forget()
-		t.groupNS = t.ns
-	}
-	return t.group, t.base.Changes()
 }
 
 func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {

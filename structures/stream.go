@@ -209,8 +209,6 @@ type StreamRange struct {
 	From, To StreamID
 	Reverse  bool // from To down to From
 	Count    int  // at most so many; 0: all
-
-	place *keydir.EntryPlace // not nil: may be that of the entry before From, and becomes that of the last one
 }
 
 // Visit calls visit for each entry of a range with its fields and values in turns, until it returns false. The
@@ -329,7 +327,7 @@ func (s Stream) remake() (keydir.Collection, error) {
 		return f, err
 	}
 	for _, r := range groups {
-		if _, err := quiet.PutGroups(f, keydir.Collection{}, r.elem, r.value, 0); err != nil {
+		if err := quiet.PutGroups(f, keydir.Collection{}, r.elem, r.value); err != nil {
 			return f, err
 		}
 	}

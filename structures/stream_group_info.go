@@ -158,7 +158,7 @@ func (s Stream) RestoreGroup(state StreamGroupState) error {
 			return err
 		}
 		made.seen, made.active = c.Seen, max(c.Active, neverActive)
-		if err := o.putConsumer(&made); err != nil {
+		if err := o.putConsumer(made); err != nil {
 			return err
 		}
 		numbers[c.Name] = made.number

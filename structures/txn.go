@@ -52,13 +52,8 @@ type Txn interface {
 	StreamGroups(f keydir.Collection) (keydir.Collection, error)
 	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
 	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
-	// PutGroups returns where the record is. Who passes that as at, with another value that has the same first part, may save
-	// the search for it.
-	PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error)
+	PutGroups(f, all keydir.Collection, elem string, value []byte) error
 	DeleteGroups(f, all keydir.Collection, elem string) (int, error)
-	// LastGroup returns the KnownGroup of the namespace, in which its user notes what it knows; nil if there is none. changes
-	// is a number that each change of the transaction replaces, and each rollback.
-	LastGroup() (known *KnownGroup, changes uint64)
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.
 	DeleteElem(f keydir.Collection, elem string) (bool, error)

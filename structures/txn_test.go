@@ -249,10 +249,10 @@ func (m *memory) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
 	return g, nil
 }
 
-func (m *memory) PutGroups(f, _ keydir.Collection, elem string, value []byte, _ keydir.Loc) (keydir.Loc, error) {
+func (m *memory) PutGroups(f, _ keydir.Collection, elem string, value []byte) error {
 	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
-		return 0, fmt.Errorf("%q is no value of %q", value, elem)
+		return fmt.Errorf("%q is no value of %q", value, elem)
 	}
 	g, _ := m.StreamGroups(f)
 	if !g.Valid() {
@@ -260,10 +260,8 @@ func (m *memory) PutGroups(f, _ keydir.Collection, elem string, value []byte, _ 
 	}
 	loc := m.add(f.Key(), elem, keydir.StreamGroups, value)
 	g.PutScored(elem, score, loc)
-	return loc, nil
+	return nil
 }
-
-func (m *memory) LastGroup() (*structures.KnownGroup, uint64) { return nil, 0 }
 
 func (m *memory) DeleteGroups(f, _ keydir.Collection, elem string) (n int, err error) {
 	g, _ := m.StreamGroups(f)
