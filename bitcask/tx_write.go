@@ -38,6 +38,11 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
 		return 0, t.refuse(fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge))
 	}
+	if refuse := t.s.opts.seam.Refuse; refuse != nil {
+		if err := refuse(); err != nil {
+			return 0, t.refuse(err)
+		}
+	}
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)

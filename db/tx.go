@@ -16,9 +16,7 @@ import (
 // one goroutine, within the closure that was given it: after its end, whatever
 // is done with it, or with a handle of it, fails with ErrTxDone.
 //
-// A call that fails with an error of Redis's ([structures.Error]) has changed nothing. One that fails for another reason,
-// such as a damaged record or a commit that would be too large, may have done part of its work: return its error,
-// or go back with RollbackTo to a savepoint before it.
+// A call that fails has changed nothing, whatever the reason: the closure may go on.
 type Tx struct {
 	*txState
 	ns int
@@ -309,6 +307,20 @@ func (t *Tx) rollbackAfter(sp Savepoint, err error) error {
 	if failed := t.RollbackTo(sp); failed != nil {
 		return errors.Join(err, failed)
 	}
+	return err
+}
+
+// whole runs a call that writes so that it has done nothing if it fails, or panics: whoever goes on after that commits
+// no part of it.
+func (t *Tx) whole(call func() error) (err error) {
+	sp, done := t.Savepoint(), false
+	defer func() {
+		if !done && !t.ended.Load() {
+			err = t.rollbackAfter(sp, err)
+		}
+	}()
+	err = call()
+	done = err == nil
 	return err
 }
 
