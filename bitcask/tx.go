@@ -40,10 +40,6 @@ type Tx struct {
 	provedKey string
 	proved    []byte
 
-	// The collection that was found or made last, and its key.
-	lastCollection keydir.Collection
-	lastKey        string
-
 	call Savepoint // from before the call in progress: see refuse
 
 	frame      commitlog.Frame // scratch of encode
@@ -264,17 +260,6 @@ func (t *Tx) Recycle() {
 		locks: txLocks{of: t.locks.of, waiters: t.locks.waiters, stripes: t.locks.stripes[:0], hashes: t.locks.hashes[:0], sorted: t.locks.sorted[:0]},
 	}
 	s.txs.Put(t)
-}
-
-// KeyOf is the key of a collection that Find or Collection returned.
-func (t *Tx) KeyOf(coll keydir.Collection) string {
-	if !t.open {
-		return ""
-	}
-	if coll == t.lastCollection {
-		return t.lastKey
-	}
-	return coll.Key()
 }
 
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever

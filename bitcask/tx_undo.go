@@ -78,7 +78,6 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 	if sp.recs == 0 {
 		t.single = singlePut{}
 	}
-	t.lastCollection, t.lastKey = keydir.Collection{}, "" // its reference may be another's again
 	clear(t.recs[sp.recs:])
 	clear(t.undo[sp.undo:])
 	clear(t.touched[sp.touched:])

@@ -116,7 +116,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		return keydir.Collection{}, err
 	}
 	if coll, ok := sp.Dir.FindCollection(h, key); ok && coll.Type() == typ {
-		t.lastCollection, t.lastKey = coll, key
 		return coll, nil
 	} else if ok { // emptied: it would go at the commit
 		if _, err := t.Drop(ns, key); err != nil {
@@ -136,7 +135,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
-	t.lastCollection, t.lastKey = coll, key
 	t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
 	return coll, nil
 }

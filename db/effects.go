@@ -198,51 +198,49 @@ func (o trackingTxn) Collection(key string, typ keydir.Type) (keydir.Collection,
 	return f, err
 }
 
-func (o trackingTxn) PutElem(f keydir.Collection, elem string, value []byte) error {
-	return o.touchAfter(f.Key(), o.txn.PutElem(f, elem, value))
+func (o trackingTxn) PutElem(key string, f keydir.Collection, elem string, value []byte) error {
+	return o.touchAfter(key, o.txn.PutElem(key, f, elem, value))
 }
 
-func (o trackingTxn) PutScored(f keydir.Collection, elem string, score uint64) error {
+func (o trackingTxn) PutScored(key string, f keydir.Collection, elem string, score uint64) error {
 	isNew := f.Len() == 0
-	return o.touchMade(f.Key(), TypeSortedSet, isNew, o.txn.PutScored(f, elem, score))
+	return o.touchMade(key, TypeSortedSet, isNew, o.txn.PutScored(key, f, elem, score))
 }
 
-func (o trackingTxn) PutIndex(f keydir.Collection, index int64, value []byte) error {
+func (o trackingTxn) PutIndex(key string, f keydir.Collection, index int64, value []byte) error {
 	isNew := f.Len() == 0
-	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
+	return o.touchMade(key, TypeList, isNew, o.txn.PutIndex(key, f, index, value))
 }
 
-func (o trackingTxn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
-	return o.touchReady(f.Key(), TypeStream, o.txn.PutEntry(f, id, value))
+func (o trackingTxn) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
+	return o.touchReady(key, TypeStream, o.txn.PutEntry(key, f, id, value))
 }
 
-func (o trackingTxn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
-	did, err := o.txn.DeleteEntry(f, id)
-	return o.touchIf(f.Key(), did, err)
+func (o trackingTxn) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error) {
+	did, err := o.txn.DeleteEntry(key, f, id)
+	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
-	return o.touchAfter(f.Key(), o.txn.PutStreamMeta(f, m))
+func (o trackingTxn) PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error {
+	return o.touchAfter(key, o.txn.PutStreamMeta(key, f, m))
 }
 
 // DeleteGroups lets who waits for a group that is gone know that.
-func (o trackingTxn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
-	n, err := o.txn.DeleteGroups(f, all, elem)
+func (o trackingTxn) DeleteGroups(key string, all keydir.Collection, elem string) (int, error) {
+	n, err := o.txn.DeleteGroups(key, all, elem)
 	if err == nil && keydir.IsGroupsRange(elem) {
-		o.offerMissing(f.Key())
+		o.offerMissing(key)
 	}
 	return n, err
 }
 
-func (o trackingTxn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
-	key := f.Key() // the last element takes the collection with it
-	did, err := o.txn.DeleteElem(f, elem)
+func (o trackingTxn) DeleteElem(key string, f keydir.Collection, elem string) (bool, error) {
+	did, err := o.txn.DeleteElem(key, f, elem)
 	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
-	key := f.Key()
-	did, err := o.txn.DeleteIndex(f, index)
+func (o trackingTxn) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
+	did, err := o.txn.DeleteIndex(key, f, index)
 	return o.touchIf(key, did, err)
 }
 
@@ -258,13 +256,13 @@ func (o trackingTxn) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }
 
-func (o trackingTxn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
-	return o.touchAfter(f.Key(), o.txn.SetFieldDeadline(f, field, ms))
+func (o trackingTxn) SetFieldDeadline(key, field string, ms int64) error {
+	return o.touchAfter(key, o.txn.SetFieldDeadline(key, field, ms))
 }
 
-func (o trackingTxn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
-	did, err := o.txn.ClearFieldDeadline(f, field)
-	return o.touchIf(f.Key(), did, err)
+func (o trackingTxn) ClearFieldDeadline(key, field string) (bool, error) {
+	did, err := o.txn.ClearFieldDeadline(key, field)
+	return o.touchIf(key, did, err)
 }
 
 func (o trackingTxn) ClearDeadline(key string) (bool, error) {

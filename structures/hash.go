@@ -166,7 +166,7 @@ func (h Hash) Delete(fields []string) (int, error) {
 func deleteElems(t Txn, key string, f keydir.Collection, elems []string, e EventKind) (int, error) {
 	n := 0
 	for _, elem := range elems {
-		ok, err := t.DeleteElem(f, elem)
+		ok, err := t.DeleteElem(key, f, elem)
 		if err != nil {
 			return n, err
 		}

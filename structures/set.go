@@ -37,7 +37,7 @@ func (s Set) Add(members []string) (int, error) {
 		if _, ok := f.Get(member); ok {
 			continue // there is nothing to write
 		}
-		if err := s.Txn.PutElem(f, member, nil); err != nil {
+		if err := s.Txn.PutElem(s.Key, f, member, nil); err != nil {
 			return n, err
 		}
 		n++
@@ -125,7 +125,7 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 		elem, _ := f.At(below(random(), f.Len()))
 		member := string(elem)
 		members = append(members, member)
-		if _, err := s.Txn.DeleteElem(f, member); err != nil {
+		if _, err := s.Txn.DeleteElem(s.Key, f, member); err != nil {
 			return nil, err
 		}
 	}

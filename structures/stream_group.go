@@ -81,7 +81,7 @@ func (g StreamGroup) find() (o streamGroup, loc keydir.Loc, err error) {
 	if !f.Valid() {
 		return o, loc, ErrNoGroup
 	}
-	all, err := g.Txn.StreamGroups(f)
+	all, err := g.Txn.StreamGroups(g.Key)
 	if err != nil {
 		return o, loc, err
 	}
@@ -153,9 +153,9 @@ func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
 
 // putElem is Txn.PutGroups. The first element of a stream's groups creates their collection, which o then knows.
 func (o *streamGroup) putElem(elem string, value []byte) error {
-	err := o.Txn.PutGroups(o.coll, o.all, elem, value)
+	err := o.Txn.PutGroups(o.Key, o.all, elem, value)
 	if err == nil && !o.all.Valid() {
-		o.all, err = o.Txn.StreamGroups(o.coll)
+		o.all, err = o.Txn.StreamGroups(o.Key)
 	}
 	return err
 }
@@ -202,7 +202,7 @@ type StreamGroupStart struct {
 // apply sets where the group is.
 func (o *streamGroup) apply(start StreamGroupStart) (err error) {
 	if o.last, o.read = start.ID, unknownRead; start.Last {
-		o.last, err = o.Txn.LastEntryID(o.coll)
+		o.last, err = o.Txn.LastEntryID(o.Key, o.coll)
 	}
 	if start.Read != nil {
 		o.read = int64(*start.Read)
@@ -224,7 +224,7 @@ func (g StreamGroup) Create(start StreamGroupStart) error {
 	o := streamGroup{StreamGroup: g, elem: keydir.GroupElem(g.Name), coll: f}
 	switch {
 	case f.Valid():
-		if o.all, err = g.Txn.StreamGroups(f); err != nil {
+		if o.all, err = g.Txn.StreamGroups(g.Key); err != nil {
 			return err
 		}
 	case !start.Make:
@@ -280,7 +280,7 @@ func (g StreamGroup) Destroy() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.GroupRange(o.number))
+	_, err = g.Txn.DeleteGroups(g.Key, o.all, keydir.GroupRange(o.number))
 	return err == nil, notifyUnless(g.Txn, EventXGroupDestroy, g.Key, err)
 }
 
@@ -390,7 +390,7 @@ func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 		pending++
 		g.Txn.Yield()
 	}
-	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.ConsumerElem(o.number, name))
+	_, err = g.Txn.DeleteGroups(g.Key, o.all, keydir.ConsumerElem(o.number, name))
 	return pending, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
 }
 
@@ -423,12 +423,12 @@ func (o *streamGroup) consumersByName() ([]groupConsumer, error) {
 	return list, nil
 }
 
-// copyGroups writes what the groups of a stream have to another one.
-func (s Stream) copyGroups(dst Txn, source, target keydir.Collection) error {
-	list, err := s.groupRecords(source)
+// copyGroups writes what the groups of a stream have to the one at another key.
+func (s Stream) copyGroups(dst Txn, to string) error {
+	list, err := s.groupRecords()
 	for _, r := range list {
 		if err == nil {
-			err = dst.PutGroups(target, keydir.Collection{}, r.elem, r.value)
+			err = dst.PutGroups(to, keydir.Collection{}, r.elem, r.value)
 		}
 	}
 	return err
@@ -440,8 +440,8 @@ type groupRecord struct {
 }
 
 // groupRecords reads all that the groups of a stream have.
-func (s Stream) groupRecords(f keydir.Collection) (list []groupRecord, err error) {
-	all, err := s.Txn.StreamGroups(f)
+func (s Stream) groupRecords() (list []groupRecord, err error) {
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (g StreamGroup) Info() (StreamGroupInfo, error) {
 	if err != nil {
 		return StreamGroupInfo{}, err
 	}
-	info, err := g.Txn.StreamMeta(o.coll)
+	info, err := g.Txn.StreamMeta(g.Key, o.coll)
 	return o.info(info), err
 }
 
@@ -54,7 +54,7 @@ func (s Stream) CountGroups() (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	all, err := s.Txn.StreamGroups(f)
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return 0, err
 	}
@@ -67,7 +67,7 @@ func (s Stream) GroupNames() (names []string, err error) {
 	if err != nil || !f.Valid() {
 		return nil, err
 	}
-	all, err := s.Txn.StreamGroups(f)
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ const (
 
 // advance moves the group past entries, which follow each other.
 func (o *streamGroup) advance(ids []StreamID) error {
-	info, err := o.Txn.StreamMeta(o.coll)
+	info, err := o.Txn.StreamMeta(o.Key, o.coll)
 	if err != nil {
 		return err
 	}

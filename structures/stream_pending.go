@@ -43,7 +43,7 @@ func (o *streamGroup) putPending(p pending) error {
 
 // removePending removes a pending entry, and says whether it was there.
 func (o *streamGroup) removePending(id StreamID) (bool, error) {
-	n, err := o.Txn.DeleteGroups(o.coll, o.all, keydir.PendingElem(o.number, id))
+	n, err := o.Txn.DeleteGroups(o.Key, o.all, keydir.PendingElem(o.number, id))
 	return n > 0, err
 }
 

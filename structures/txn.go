@@ -32,33 +32,33 @@ type Txn interface {
 	// type.
 	Collection(key string, t keydir.Type) (keydir.Collection, error)
 	// PutElem writes a hash field, or a set member with a nil value.
-	PutElem(f keydir.Collection, elem string, value []byte) error
+	PutElem(key string, f keydir.Collection, elem string, value []byte) error
 	// PutScored writes a sorted set's member. score is in the order-preserving
 	// form of internal/ordered.
-	PutScored(f keydir.Collection, elem string, score uint64) error
+	PutScored(key string, f keydir.Collection, elem string, score uint64) error
 	// PutIndex writes a list element, or a chunk of a string.
-	PutIndex(f keydir.Collection, index int64, value []byte) error
+	PutIndex(key string, f keydir.Collection, index int64, value []byte) error
 	// PutEntry adds an entry to a stream, after all others.
-	PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error
+	PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error
 	// DeleteEntry deletes an entry of a stream, and says whether it was there; then PutStreamMeta follows.
-	DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error)
+	DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error)
 	// StreamMeta is what is known of a stream besides its entries, and LastEntryID the Last of it.
-	StreamMeta(f keydir.Collection) (keydir.StreamMeta, error)
-	LastEntryID(f keydir.Collection) (keydir.StreamID, error)
+	StreamMeta(key string, f keydir.Collection) (keydir.StreamMeta, error)
+	LastEntryID(key string, f keydir.Collection) (keydir.StreamID, error)
 	// PutStreamMeta writes that, and removes all entries before First, which never goes back. Len is as counted.
-	PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error
+	PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error
 	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it
 	// has none.
-	StreamGroups(f keydir.Collection) (keydir.Collection, error)
+	StreamGroups(key string) (keydir.Collection, error)
 	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
 	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
-	PutGroups(f, all keydir.Collection, elem string, value []byte) error
-	DeleteGroups(f, all keydir.Collection, elem string) (int, error)
+	PutGroups(key string, all keydir.Collection, elem string, value []byte) error
+	DeleteGroups(key string, all keydir.Collection, elem string) (int, error)
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.
-	DeleteElem(f keydir.Collection, elem string) (bool, error)
+	DeleteElem(key string, f keydir.Collection, elem string) (bool, error)
 	// DeleteIndex deletes from a list.
-	DeleteIndex(f keydir.Collection, index int64) (bool, error)
+	DeleteIndex(key string, f keydir.Collection, index int64) (bool, error)
 
 	// Yield is called between two steps of a call that makes many: the transaction may let others work, on other
 	// keys, before it continues. What it has read stays right, but a name that is memory of a collection which is not
@@ -87,12 +87,12 @@ type Txn interface {
 	// valid if no field has one. A score is a deadline in the order-preserving form
 	// of internal/ordered. From its deadline on a field is as good as gone, but
 	// Find only hides keys of which nothing else is left.
-	FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error)
+	FieldDeadlines(key string) (deadlines keydir.Collection, now int64, err error)
 	// SetFieldDeadline gives a field that exists a deadline, replacing any other.
-	SetFieldDeadline(f keydir.Collection, field string, ms int64) error
+	SetFieldDeadline(key, field string, ms int64) error
 	// ClearFieldDeadline takes the deadline of a field away and says whether there
 	// was one. PutElem leaves it, DeleteElem takes it too.
-	ClearFieldDeadline(f keydir.Collection, field string) (bool, error)
+	ClearFieldDeadline(key, field string) (bool, error)
 
 	// Notify reports what a call has done to key, for listeners. It is called once the call cannot
 	// fail any more but for the store.
