@@ -143,7 +143,7 @@ func (o trackingTxn) Notify(e EventKind, key string) {
 	}
 }
 
-func (o trackingTxn) Unwatched() structures.Txn { return o.txn }
+func (o trackingTxn) Unwatched() structures.StreamTxn { return o.txn }
 
 // isNew reports whether the coming put makes a key whose creation has a listener.
 func (o trackingTxn) isNew(key string) (bool, error) {

@@ -37,7 +37,7 @@ func (t *txn) Apart(fn func()) {
 // Notify is for listeners: there are none.
 func (t *txn) Notify(EventKind, string) {}
 
-func (t *txn) Unwatched() structures.Txn { return t }
+func (t *txn) Unwatched() structures.StreamTxn { return t }
 
 func (t *txn) space() uint32 { return t.store.base.Space(t.ns) }
 

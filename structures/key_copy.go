@@ -66,7 +66,7 @@ func (k Key) move(dst Txn, to string, c Condition) (moved, ok bool, err error) {
 }
 
 func (k Key) copyString(dst Txn, to string) error {
-	value, _, err := String(k).Get(nil)
+	value, _, err := String{Txn: k.Txn, Key: k.Key}.Get(nil)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error 
 	case source.Type().Indexed():
 		return k.copyIndexed(dst, to, source, target)
 	case source.Type() == keydir.Stream:
-		return Stream(k).copy(dst, to, source, target)
+		return Stream{Txn: k.Txn, Key: k.Key}.copy(dst, to, source, target)
 	}
 	return k.copyElements(dst, to, source, target)
 }
@@ -90,7 +90,7 @@ func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error 
 // copyElements copies members, or fields with their deadlines; fields whose time has come are left out. Putting into
 // one collection while another one is walked may move memory that both share, so there is a list of the elements.
 func (k Key) copyElements(dst Txn, to string, source, target keydir.Collection) error {
-	v := hashView{hash: Hash(k), all: source}
+	v := hashView{hash: Hash{Txn: k.Txn, Key: k.Key}, all: source}
 	if source.Type() == keydir.Hash {
 		if err := v.refresh(); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (k Key) copyElements(dst Txn, to string, source, target keydir.Collection) 
 }
 
 // copyField copies a field with its deadline; the value is read into buf, which it returns.
-func (v *hashView) copyField(dst Txn, to string, target keydir.Collection, field string, loc keydir.Loc, buf []byte) ([]byte, error) {
+func (v *hashView) copyField(dst HashTxn, to string, target keydir.Collection, field string, loc keydir.Loc, buf []byte) ([]byte, error) {
 	value, err := v.value(buf, field, loc)
 	if err == nil {
 		err = dst.PutElem(to, target, field, value)

@@ -15,7 +15,7 @@ import (
 // by moving the smaller side, one record an element, as the index is part of
 // a record's name.
 type List struct {
-	Txn Txn
+	Txn ListTxn
 	Key string
 }
 

@@ -12,7 +12,7 @@ import (
 // with counts: a rank and the member at a rank cost O(log n), and nothing that
 // is asked of a sorted set reads the disk.
 type SortedSet struct {
-	Txn Txn
+	Txn SortedSetTxn
 	Key string
 }
 

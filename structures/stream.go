@@ -16,7 +16,7 @@ import (
 // An append writes one record. What a stream knows besides its entries (StreamInfo) is derived from
 // one other record and the ids, and is written again only when something else than an append happens.
 type Stream struct {
-	Txn Txn
+	Txn StreamTxn
 	Key string
 }
 
@@ -364,7 +364,7 @@ func (s Stream) Create(info StreamInfo) error {
 
 // copy copies the entries, what else is known of the stream, and its groups. The entries are listed first: putting into
 // one collection may move memory that the other one shares.
-func (s Stream) copy(dst Txn, to string, source, target keydir.Collection) error {
+func (s Stream) copy(dst StreamTxn, to string, source, target keydir.Collection) error {
 	info, err := s.Txn.StreamMeta(s.Key, source)
 	if err != nil {
 		return err

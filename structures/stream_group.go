@@ -17,7 +17,7 @@ import (
 // alongside the stream (keydir/streamgroups.go), by whose scores the pending entries of a consumer stand together, in
 // order of id.
 type StreamGroup struct {
-	Txn  Txn
+	Txn  StreamTxn
 	Key  string
 	Name string
 	Now  int64 // the moment of the call in Unix milliseconds
@@ -424,7 +424,7 @@ func (o *streamGroup) consumersByName() ([]groupConsumer, error) {
 }
 
 // copyGroups writes what the groups of a stream have to the one at another key.
-func (s Stream) copyGroups(dst Txn, to string) error {
+func (s Stream) copyGroups(dst Groups, to string) error {
 	list, err := s.groupRecords()
 	for _, r := range list {
 		if err == nil {

@@ -137,7 +137,7 @@ func (g StreamGroup) State() (state StreamGroupState, err error) {
 // RestoreGroup makes a group of a stream that exists, with all that it is to have. It fails with ErrGroupExists if
 // there is one of that name, and with ErrNoGroup if an entry is pending for a consumer that there is not. O(n log n).
 func (s Stream) RestoreGroup(state StreamGroupState) error {
-	quiet := Quiet{Txn: s.Txn}
+	quiet := quietStream{s.Txn}
 	g := StreamGroup{Txn: quiet, Key: s.Key, Name: state.Name}
 	if err := g.Create(StreamGroupStart{ID: state.Last}); err != nil {
 		return err

@@ -6,7 +6,7 @@ func (s String) GetAndDelete() (value []byte, ok bool, err error) {
 	if value, ok, err = s.Get(nil); err != nil || !ok {
 		return nil, false, err
 	}
-	_, err = Key(s).Delete()
+	_, err = deleteKey(s.Txn, s.Key)
 	return value, true, err
 }
 
@@ -22,7 +22,7 @@ func (s String) GetAndExpire(dst []byte, deadline, now int64) ([]byte, bool, err
 		return dst, false, err
 	}
 	if deadline <= now {
-		_, err = Key(s).Delete()
+		_, err = deleteKey(s.Txn, s.Key)
 	} else {
 		err = notifyUnless(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, deadline))
 	}

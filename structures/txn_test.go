@@ -28,7 +28,7 @@ type memory struct {
 	now       int64 // for the deadlines of fields
 }
 
-func (m *memory) Unwatched() structures.Txn { return structures.Quiet{Txn: m} }
+func (m *memory) Unwatched() structures.StreamTxn { return structures.Quiet{Txn: m} }
 
 func (m *memory) Notify(e structures.EventKind, key string) {
 	m.events = append(m.events, e.String()+" "+key)
