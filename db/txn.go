@@ -6,8 +6,9 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
-// txn is the transaction as structures sees it: the log's, with expired keys
-// hidden from readers and dropped for writers.
+// txn is the transaction as structures sees it: the log's, with expired keys hidden from readers and dropped for writers.
+// Every write of a key passes a method of it in this file, be it the end of a deadline (txn_writes_test.go has the few
+// other changes of a store).
 type txn Tx
 
 // Every write goes through it, so that watchers miss none.

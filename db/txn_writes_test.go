@@ -34,7 +34,7 @@ var elsewhere = map[string]string{
 	"(*db.Store).Snapshot":    "the same, of a copy",
 	"(*db.Store).follow":      "the same, of a store that another one replaces",
 	"cli.runTail":             "the same: a feed is read from a store of its own",
-	"(*db.Store).Check":       "repairs, for which a new history begins",
+	"(*db.Store).Check":       "the same: it may open the directory once more, to read",
 	"(*db.Store).CheckReplay": "the same",
 }
 
