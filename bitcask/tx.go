@@ -147,6 +147,24 @@ func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error)
 	return t, true, t.begun()
 }
 
+// BeginUnlessLocked is Begin that does not wait for other transactions, but for the disk and for room on it: ok is false
+// if one of them holds a lock that it needs, and nothing has begun then. Without keys it is BeginAll.
+func (s *Store) BeginUnlessLocked(write bool, keys ...string) (t *Tx, ok bool, err error) {
+	t = s.newTx(write)
+	if len(keys) == 0 {
+		t.locks.holdAll()
+	}
+	t.locks.holdKeys(s.man.Seed, keys)
+	if err := t.prepare(); err != nil {
+		return t, false, err
+	}
+	if !t.locks.tryLock() {
+		t.Recycle()
+		return nil, false, nil
+	}
+	return t, true, t.begun()
+}
+
 // BeginAll starts a transaction on every key: for writing it runs alone, for reading alongside other readers.
 func (s *Store) BeginAll(write bool) (*Tx, error) {
 	t := s.newTx(write)
@@ -185,13 +203,22 @@ func (s *Store) newTx(write bool) *Tx {
 
 // lock takes the stripe locks in ascending order, which is why no two transactions can wait for each other.
 func (t *Tx) lock() error {
+	if err := t.prepare(); err != nil {
+		return err
+	}
+	t.locks.acquire()
+	return t.begun()
+}
+
+// prepare waits for what the transaction needs besides its locks.
+func (t *Tx) prepare() error {
 	if t.locks.write {
 		if err := t.s.writing.prepare(); err != nil {
 			return err
 		}
 		t.s.reserve.AwaitRoom(t.s.work.stop)
 	}
-	return t.loadAndLock()
+	return t.load()
 }
 
 func (t *Tx) loadAndLock() error {

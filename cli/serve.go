@@ -17,7 +17,6 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/ballast"
 	"github.com/stavedb/stave/server"
 )
 
@@ -195,7 +194,6 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	})
 	work.Go(func() { tellSupervisor(ctx, logger) })
 	work.Go(func() { reloadOnHangup(ctx, v, logger) })
-	defer ballast.Take()()
 	work.Go(func() { releaseMemory(ctx, releaseEvery) })
 	// Each that serves reports once, and the channel has room for all, so none of them waits for a reader.
 	ended := make(chan error, len(sockets.unix)+2)

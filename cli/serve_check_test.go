@@ -27,6 +27,7 @@ func TestServeJudgesFirst(t *testing.T) {
 		{"aclfile gone.acl\nhttp-addr 0.0.0.0:0\n", nil, []string{"gone.acl: no such file", "refusing to serve /metrics"}},
 		{"tls-port 1\ntls-cert-file gone.pem\ntls-key-file gone.key\nhttp-addr 0.0.0.0:0\n", nil, []string{"gone.pem: no such file", "refusing to serve /metrics"}},
 		{"", []string{"--port", "x", "--protected-mode", "perhaps"}, []string{"--port: ", "--protected-mode: "}},
+		{"bind 999.0.0.1\nuser eve on\naclfile gone.acl\nport x\n", nil, []string{"serve.conf:4: bind: ", "serve.conf:5: users stand in ", "serve.conf:7: port: "}},
 		{"segment-size 3gb\n", nil, []string{"serve.conf:4: segment-size: "}},
 		{"databases 0\n", []string{"--port", "x"}, []string{"serve.conf:4: databases: ", "--port: "}},
 	} {

@@ -167,6 +167,14 @@ var ways = map[string]func(s *db.Store, fn func(h handles) error) error{
 		_, err = tx.End(fn(tx))
 		return err
 	},
+	"BeginUnlessLocked": func(s *db.Store, fn func(h handles) error) error {
+		tx, _, err := serverside.DB.BeginUnlessLocked(s, true, stepKeys...)
+		if err != nil {
+			return err
+		}
+		_, err = tx.End(fn(tx))
+		return err
+	},
 	"TryBegin": func(s *db.Store, fn func(h handles) error) error {
 		tx, ok, err := serverside.DB.TryBegin(s, true, stepKeys...)
 		if err == nil && !ok { // it may not wait

@@ -33,7 +33,8 @@
 //
 // A program's callbacks may panic, or end their goroutine (runtime.Goexit, t.FailNow): no key stays locked, and the
 // panic continues in the caller. Up to the commit everything is rolled back; after it, as in a function of
-// [Store.OnEvents] or [Store.OnChanges], the commit stands, and all other listeners get it.
+// [Store.OnEvents] or [Store.OnChanges], the commit stands, and all other listeners get it. The panic of a log handler
+// loses its record and nothing else; it must not end its goroutine, which may be one of the store's own.
 //
 // A callback that runs while keys are locked cannot use the store: visitors, functions of OnEvents and OnChanges,
 // [Wait].Do, reports of [Store.Check], [Options].Observe, the progress of [Store.Merge], the handler of

@@ -30,6 +30,10 @@ var storeUses = map[string]struct {
 	}, true},
 	"Begin":    {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
 	"TryBegin": {func(_ *testing.T, s *db.Store) error { _, _, err := serverside.DB.TryBegin(s, false, "j"); return err }, true},
+	"BeginUnlessLocked": {func(_ *testing.T, s *db.Store) error {
+		_, _, err := serverside.DB.BeginUnlessLocked(s, false, "j")
+		return err
+	}, true},
 	"Await": {func(t *testing.T, s *db.Store) error {
 		return s.Await(context.Background(), db.Wait{Keys: []string{"list"}, Type: db.TypeList, Do: func(*db.Tx, string) error { return nil }})
 	}, true},

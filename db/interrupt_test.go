@@ -110,6 +110,37 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestRollbackOfAnInterruptedCall: a transaction goes on after a call that was interrupted has been rolled back.
+func TestRollbackOfAnInterruptedCall(t *testing.T) {
+	s := open(t)
+	for i := range 1000 {
+		ok[int](t)(s.List("list").PushBack([]byte(fmt.Sprint(i))))
+	}
+	tx, err := s.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("stop")
+	ok[int](t)(tx.Set("written").Add("before"))
+	before := tx.Savepoint()
+	ok[int](t)(tx.Set("written").Add("after"))
+	serverside.DB.SetInterrupt(tx, func() error { return stop })
+	if _, err := tx.List("list").Remove(0, []byte("none")); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	must(t, tx.RollbackTo(before))
+	serverside.DB.SetInterrupt(tx, nil)
+	if _, err := tx.List("list").Remove(0, []byte("none")); err != nil {
+		t.Error(err)
+	}
+	if _, err := tx.End(nil); err != nil {
+		t.Error(err)
+	}
+	if n, err := s.Set("written").Len(); n != 1 || err != nil {
+		t.Errorf("%d members, %v", n, err)
+	}
+}
+
 // TestRoom: what reads much at once asks for room before, with the bytes or a little more, ends without it, and the
 // transaction goes on.
 func TestRoom(t *testing.T) {

@@ -7,6 +7,7 @@ import "github.com/stavedb/stave/internal/serverside/calls"
 func init() {
 	calls.Register(&calls.DB[*Store, *Tx, Keyspace]{
 		TryBegin:              (*Store).tryBegin,
+		BeginUnlessLocked:     (*Store).beginUnlessLocked,
 		Prefetch:              (*Tx).prefetch,
 		WaitedKeys:            (*Store).waitedKeys,
 		ServeWaiters:          (*Tx).serveWaiters,

@@ -60,6 +60,22 @@ func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error
 	return s.begunTx(base, write), true, nil
 }
 
+func (s *Store) beginUnlessLocked(write bool, keys ...string) (tx *Tx, ok bool, err error) {
+	if err := s.guard.check(); err != nil {
+		return nil, false, err
+	}
+	s.settle(access(write))
+	base, ok, err := s.base.BeginUnlessLocked(write, keys...)
+	if err != nil {
+		base.Recycle()
+		return nil, false, err
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	return s.begunTx(base, write), true, nil
+}
+
 // End commits the transaction, or takes everything back if err is not nil, and
 // unlocks. Everyone sees the commit at once; it is acknowledged, as the sync
 // mode promises, when WaitDurable has returned for its ticket. A second End

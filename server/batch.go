@@ -9,7 +9,9 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
@@ -52,8 +54,9 @@ type request struct {
 	args       [][]byte
 	firstKey   string           // see command.Call.FirstKey
 	parserMark int              // where the parser found it
-	locks      scripts.LockMode // of a script
+	script     *scripting.Known // of a script
 	postponed  bool             // it was not executed: see Session.postpones
+	alone      bool             // a script that was rolled back, and is executed after the transaction
 	outcome    outcome
 }
 
@@ -83,31 +86,32 @@ const (
 // batch has run.
 func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
 	b := s.batch
-	locks, ok := s.canBatch(cmd, args)
-	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.namespace {
+	script, ok := s.canBatch(cmd, args)
+	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.Namespace() {
 		return false
 	}
 	size := sizeOf(args)
-	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
+	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
 		return false
 	}
 	from := len(b.args)
 	b.args = append(b.args, args...)
-	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), locks: locks})
+	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), script: script})
 	b.bytes += size
 	return true
 }
 
-// canBatch says whether a request of this session may be batched. So may a script, which needs locks, and in an event
-// loop one whose reply is bounded (see maxReply).
-func (s *Session) canBatch(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
-	if s.replies != replyOn || s.tracked.caching {
-		return 0, false
+// canBatch says whether a request of this session may be batched. So may a script, and in an event loop a request whose
+// reply is bounded (see maxReply).
+func (s *Session) canBatch(cmd *command.Command, args [][]byte) (script *scripting.Known, ok bool) {
+	if s.replies != replyOn || s.tracked.IsCaching() {
+		return nil, false
 	}
 	if cmd.Flags&command.RunsScript != 0 {
-		return s.canBatchScript(cmd, args)
+		script = s.canBatchScript(cmd, args)
+		return script, script != nil
 	}
-	return 0, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
+	return nil, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
 }
 
 // sizeOf is the length of all arguments.
@@ -134,11 +138,11 @@ func (b *batch) add(r request) {
 		r.firstKey = b.keys[firstKey]
 	}
 	b.requests = append(b.requests, r)
-	b.writes = b.writes || r.command.IsWrite() || r.locks&scripts.LockWrite != 0
-	b.whole = b.whole || r.locks&scripts.LockWhole != 0
+	b.writes = b.writes || r.command.IsWrite() || r.script != nil && r.script.Writes.Load()
+	b.whole = b.whole || r.script != nil && r.script.AllKeys.Load()
 	b.saves = b.saves || r.command.SavesCount(r.args)
 	b.mixed = b.mixed || b.requests[0].session != r.session
-	b.namespace = r.session.namespace
+	b.namespace = r.session.Namespace()
 }
 
 // runBatch executes the batch, and reports whether all of the session's requests were executed. If
@@ -157,7 +161,7 @@ func (s *Session) runBatch() bool {
 func (b *batch) run() {
 	for b.done = 0; b.done < len(b.requests); {
 		rest := b.requests[b.done:]
-		if len(rest) > 1 && !b.singly {
+		if len(rest) > 1 && !b.singly && !rest[0].alone {
 			b.runTogether()
 			continue
 		}
@@ -172,7 +176,7 @@ func (b *batch) run() {
 	clear(b.requests)
 	clear(b.args)
 	clear(b.keys)
-	b.requests, b.args, b.keys, b.bytes = b.requests[:0], kept(b.args), kept(b.keys), 0
+	b.requests, b.args, b.keys, b.bytes = b.requests[:0], arena.Kept(b.args), arena.Kept(b.keys), 0
 	b.writes, b.saves, b.whole, b.mixed, b.singly = false, false, false, false, false
 }
 
@@ -191,13 +195,7 @@ func (b *batch) runTogether() {
 	}
 	if err != nil {
 		b.undo(from)
-		if err == errMoreLocks {
-			if b.lockMore(from) {
-				return
-			}
-			err = errWouldWait
-		}
-		switch wouldWait := errors.Is(err, errWouldWait); {
+		switch wouldWait := errors.Is(err, shared.ErrWouldWait); {
 		case b.saves && !b.writes && !lead.closed && !wouldWait:
 			b.saves = false // without that it needs no write
 			return
@@ -220,20 +218,6 @@ func (b *batch) runTogether() {
 	b.noteExecuted(from, start)
 }
 
-// lockMore notes what the scripts of the batch need by now, and reports whether that is more than before.
-func (b *batch) lockMore(from int) bool {
-	before := b.locks()
-	for i := range b.requests[from:] {
-		r := &b.requests[from+i]
-		if r.command.Flags&command.RunsScript != 0 {
-			r.locks, _ = r.session.canBatchScript(r.command, r.args)
-			b.writes = b.writes || r.locks&scripts.LockWrite != 0
-			b.whole = b.whole || r.locks&scripts.LockWhole != 0
-		}
-	}
-	return b.locks() != before
-}
-
 // noteExecuted counts and reports the requests of a transaction, and ends their calls.
 func (b *batch) noteExecuted(from int, start time.Time) {
 	took := time.Since(start)
@@ -249,14 +233,14 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
-			r.session.attempt.Count(&r.session.server.counters)
-			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.counters)
+			r.session.attempt.Count(&r.session.server.Counters)
+			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.Counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
 	}
 	b.end(from)
 	if first != nil {
-		first.session.server.noteSlow(&first.session.client, took, first.command, first.args, executed-1)
+		first.session.server.NoteSlow(&first.session.client, took, first.command, first.args, executed-1)
 	}
 }
 
@@ -274,9 +258,9 @@ func (b *batch) end(from int) {
 func (b *batch) transactMixed() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			logger := b.requests[0].session.server.options.Logger
+			logger := b.requests[0].session.server.Options.Logger
 			logger.Warn("a command panicked; executing those of each client apart", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errPanicked
+			err = shared.ErrPanicked
 		}
 	}()
 	return b.transact()
@@ -302,7 +286,7 @@ func (b *batch) transact() (err error) {
 	if err != nil {
 		return err
 	}
-	err = errPanicked
+	err = shared.ErrPanicked
 	defer func() {
 		ticket, failed := tx.End(err)
 		if b.writes && failed == nil {
@@ -319,7 +303,7 @@ func (b *batch) transact() (err error) {
 func (b *batch) holdReplies(from int, ticket db.Ticket) {
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
-			r.session.holdReplies(ticket, r.session.attemptFrom)
+			r.session.unsynced.Hold(ticket, r.session.attemptFrom)
 		}
 	}
 }
@@ -332,9 +316,12 @@ func (b *batch) runInTx(tx *db.Tx) error {
 		handedOver := true
 		if !r.session.postpones(r) {
 			var err error
-			r.session.locks = b.locks()
+			r.session.allLocked = b.whole
 			if handedOver, err = r.run(tx); err != nil {
 				return err
+			}
+			if r.alone {
+				break
 			}
 		}
 		b.done++
@@ -345,17 +332,6 @@ func (b *batch) runInTx(tx *db.Tx) error {
 	return nil
 }
 
-// locks are what scripts of the batch may do.
-func (b *batch) locks() (m scripts.LockMode) {
-	if b.writes {
-		m |= scripts.LockWrite
-	}
-	if b.whole {
-		m |= scripts.LockWhole
-	}
-	return m
-}
-
 // run executes one request of a batch. handedOver is false if the transaction must end for those
 // who wait for what the request has written.
 func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
@@ -364,13 +340,17 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
 	refusal, err := s.runInTx(&s.call, from+s.maxReply(r.command))
 	switch {
-	case err == errNoRoom:
+	case err == shared.ErrNoRoom:
 		s.awaitRoom(r.command, r.parserMark, from)
 		r.postponed = true
-	case err == errLong:
+	case (err == shared.ErrLong || err == shared.ErrRestart) && s.inLoop:
 		s.out.Truncate(from)
 		s.leave(r.parserMark)
 		r.postponed = true
+	case err == shared.ErrLong, err == shared.ErrRestart:
+		s.out.Truncate(from)
+		s.out.SetLimit(0)
+		r.alone = true
 	case err != nil:
 		return false, err
 	case refusal != "":
@@ -386,12 +366,12 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 }
 
 // postpones reports whether a request is left to the parser, which returns it again: enough replies
-// wait for the client, it cools down, or a request before this was left. A closed session executes nothing more.
+// wait for the client, or a request before this was left. A closed session executes nothing more.
 func (s *Session) postpones(r *request) bool {
 	switch {
 	case s.closed:
 	case s.rewound && r.parserMark >= s.rewoundTo:
-	case s.Paused() || s.cooldown.Active():
+	case s.Paused():
 		s.rewind(r.parserMark)
 	default:
 		return false
@@ -445,7 +425,7 @@ func (b *batch) runApart(from int) {
 
 // failBatch answers commands that are refused together, or that panicked, with the error.
 func (s *Session) failBatch(requests []request, err error) {
-	text := s.server.errorText(err)
+	text := s.server.ErrorText(err)
 	for i := range requests {
 		if s.rewound && requests[i].parserMark >= s.rewoundTo {
 			requests[i].postponed = true // it is executed again

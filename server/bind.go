@@ -6,7 +6,8 @@ import (
 	"net"
 	"sync"
 
-	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/internal/listeners"
 	"github.com/stavedb/stave/server/internal/socket"
 )
@@ -30,10 +31,6 @@ type Bound struct {
 	secure *TLS
 	set    *listeners.Set
 }
-
-// errNotBound refuses to move a server that serves listeners which its program has opened: the server cannot know what
-// else depends on them. It is Redis's text for a setting that needs a restart.
-const errNotBound command.Error = "can't set immutable config"
 
 // place is l for package listeners.
 func (l *Listen) place() listeners.Place {
@@ -71,8 +68,8 @@ func (b *Bound) Close() error { return b.set.Close() }
 func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer v.endedBy(stop)()
-	v.addServing(1) // also while there is no listener
-	defer v.addServing(-1)
+	v.state.AddServing(1) // also while there is no listener
+	defer v.state.AddServing(-1)
 	var work sync.WaitGroup
 	var mu sync.Mutex // guards failed
 	var failed error
@@ -108,7 +105,7 @@ func (b *Bound) served(l *listeners.Listener) net.Listener {
 func (v *Server) changeBound(values listeners.Values) error {
 	b := v.bound.Load()
 	if b == nil {
-		return errNotBound
+		return shared.ErrNotBound
 	}
 	return b.set.Change(values, &listeners.Rules{Judge: v.judgeAddress, Timeout: v.options.WriteTimeout, Logger: v.options.Logger})
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
@@ -17,7 +19,7 @@ import (
 //
 //	a writer fills a key       it does the wait's work in its own commit: Waiter.Done
 //	the time is over           poll sees it, when the driver's deadline wakes the session
-//	CLIENT UNBLOCK or KILL     another session calls endWaitOf
+//	CLIENT UNBLOCK or KILL     another session calls client.EndWait
 //
 // A waiter that is given up takes nothing afterwards, and one that has been served is answered even
 // if its time was over in between: no element is lost, unless with its connection.
@@ -27,95 +29,26 @@ import (
 
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
-	command   *command.Command
-	args      [][]byte            // its own, for the slow log
-	took      time.Duration       // until it waited
-	waiter    *db.Waiter          // nil: nothing that a writer could give
-	deadline  time.Time           // zero: none
-	reply     func(*command.Call) // replies with what the waiter was given
-	late      func(*command.Call) // replies when the time is over; nil: with a null array
-	postponed bool                // by CLIENT PAUSE or a Cooldown: the command is executed when the wait is over
-	forRoom   bool                // postponed until there is memory for its reply: see reply_budget.go
-	held      int                 // memory of its arguments and of its places in the queues of keys
-	ended     chan struct{}       // for Session.Wait: CLIENT UNBLOCK has ended it
-
-	mu  sync.Mutex // guards end, and that only one gives up the waiter
-	end waitEnd
+	*clients.Wait
+	command *command.Command
+	args    [][]byte            // its own, for the slow log
+	took    time.Duration       // until it waited
+	reply   func(*command.Call) // replies with what the waiter was given
+	late    func(*command.Call) // replies when the time is over; nil: with a null array
+	forRoom bool                // postponed until there is memory for its reply: see reply_budget.go
+	held    int                 // memory of its arguments and of its places in the queues of keys
 }
-
-// waitEnd is how a wait has ended.
-type waitEnd int
-
-const (
-	notEnded waitEnd = iota
-	served
-	timedOut // or CLIENT UNBLOCK has ended it as if it were
-	unblockedError
-)
-
-// poll ends the wait if there is something, or its time is over, and says how it has ended. Cancel
-// decides a race with a writer: if it comes too late, the writer is serving this client, and Done
-// follows within the writer's transaction. So the wait for it is short, and no lock is held but mu,
-// which no writer takes.
-func (b *blocked) poll() waitEnd {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.end != notEnded {
-		return b.end
-	}
-	select {
-	case <-b.done():
-		b.end = served
-	default:
-		if b.deadline.IsZero() || time.Now().Before(b.deadline) {
-			break
-		}
-		if b.cancel() {
-			b.end = timedOut
-		} else {
-			<-b.done() // it is just being served
-			b.end = served
-		}
-	}
-	return b.end
-}
-
-// done is closed when the waiter has been served. Without a waiter that never happens.
-func (b *blocked) done() <-chan struct{} {
-	if b.waiter == nil {
-		return nil
-	}
-	return b.waiter.Done()
-}
-
-// cancel gives the waiter up. It reports false if that comes too late.
-func (b *blocked) cancel() bool { return b.waiter == nil || b.waiter.Cancel() }
-
-// giveUp ends the wait unless there is something, and says whether it did. Of several that try, one
-// succeeds.
-func (b *blocked) giveUp(how waitEnd) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.end != notEnded || !b.cancel() {
-		return false
-	}
-	b.end = how
-	return true
-}
-
-// errBlocked ends a handler whose command waits. It has not replied; what it has changed is committed.
-var errBlocked = errors.New("the command waits")
 
 // startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
 // start of the commands that arrived together, not from now. The waiter is queued in the
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
 func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{command: c.Command, args: cloneArgs(c.Args), reply: reply, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)}
+	b := &blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
 	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
 	w.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
-			return &deniedError{d} // and what the key holds is there for the next
+			return &shared.DeniedError{Denial: d} // and what the key holds is there for the next
 		}
 		return do(tx, key)
 	}
@@ -123,9 +56,9 @@ func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, r
 	for _, keys := range [][]string{w.Keys, w.Others} {
 		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
-	b.waiter = c.Tx.Enqueue(w, s.client.wake)
+	b.Waiter = c.Tx.Enqueue(w, s.client.Wake)
 	s.block(b)
-	return errBlocked
+	return shared.ErrBlocked
 }
 
 // NeverWait makes commands that would wait, such as BLPOP, reply at once as if their time were over. It is for a session
@@ -155,16 +88,16 @@ func cloneArgs(args [][]byte) [][]byte {
 // waitLong lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
 func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	s.block(&blocked{command: c.Command, args: cloneArgs(c.Args), late: late, deadline: s.waitDeadline(timeout), ended: make(chan struct{}, 1)})
-	return errBlocked
+	s.block(&blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
+	return shared.ErrBlocked
 }
 
 // block begins a wait. A postponed command is not counted among those that wait, as in Redis.
 func (s *Session) block(b *blocked) {
 	s.blocked = b
-	s.client.blocked.Store(b)
-	if !b.postponed {
-		s.server.counters.Blocked.Add(1)
+	s.client.Wait.Store(b.Wait)
+	if !b.Postponed {
+		s.server.Counters.Blocked.Add(1)
 	}
 }
 
@@ -187,13 +120,13 @@ func (s *Session) endWait() bool {
 	if b == nil {
 		return false
 	}
-	end := b.poll()
-	if end == notEnded {
+	end := b.Poll()
+	if end == clients.NotEnded {
 		return false
 	}
 	s.unblock()
 	s.statsSince = time.Now()
-	if b.postponed { // the parser returns the command again
+	if b.Postponed { // the parser returns the command again
 		return !b.forRoom || s.endRoomWait(b.command)
 	}
 	s.finishBlocked(b, end)
@@ -203,17 +136,17 @@ func (s *Session) endWait() bool {
 
 // unblock takes the session out of its wait.
 func (s *Session) unblock() {
-	if !s.blocked.postponed {
-		s.server.counters.Blocked.Add(-1)
+	if !s.blocked.Postponed {
+		s.server.Counters.Blocked.Add(-1)
 	}
 	s.blocked = nil
-	s.client.blocked.Store(nil)
+	s.client.Wait.Store(nil)
 }
 
 // abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
 // a waiter may have been served by then.
 func (s *Session) abandonWait() bool {
-	if !s.blocked.giveUp(timedOut) {
+	if !s.blocked.GiveUp(clients.TimedOut) {
 		return false
 	}
 	s.unblock()
@@ -223,33 +156,33 @@ func (s *Session) abandonWait() bool {
 // finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
 // whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
 // commit: the reply is held until that is durable.
-func (s *Session) finishBlocked(b *blocked, end waitEnd) {
+func (s *Session) finishBlocked(b *blocked, end clients.End) {
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
 	var err error
 	switch {
-	case end == timedOut && b.late != nil:
+	case end == clients.TimedOut && b.late != nil:
 		b.late(&s.call)
-	case end == timedOut:
+	case end == clients.TimedOut:
 		s.out.NullArray()
-	case end == unblockedError:
+	case end == clients.Unblocked:
 		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	default:
 		var ticket db.Ticket
-		ticket, err = b.waiter.Result()
-		var denied *deniedError
+		ticket, err = b.Waiter.Result()
+		var denied *shared.DeniedError
 		if errors.As(err, &denied) {
-			s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
+			s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
 		}
 		if err == nil {
-			s.holdReplies(ticket, from)
+			s.unsynced.Hold(ticket, from)
 			err = s.catchPanic(func() error {
 				b.reply(&s.call)
 				return nil
 			})
 		}
 	}
-	s.server.noteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
+	s.server.NoteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
 	s.finish(b.command, from, err)
 }
 
@@ -257,26 +190,30 @@ func (s *Session) finishBlocked(b *blocked, end waitEnd) {
 // else to do. An embedded shell uses it: nothing arrives while it waits.
 func (s *Session) Wait(ctx context.Context) {
 	for s.blocked != nil {
-		s.waitOnce(ctx)
+		s.waitOnce(ctx, 0)
 	}
 }
 
-// waitOnce is Wait for one command that waits. What is executed after it may have replied, and may wait again.
-func (s *Session) waitOnce(ctx context.Context) {
+// waitOnce is Wait for one command that waits, for most at most if that is not 0. What is executed after it may have
+// replied, and may wait again.
+func (s *Session) waitOnce(ctx context.Context, most time.Duration) {
 	b := s.blocked
 	var timer <-chan time.Time
-	if !b.deadline.IsZero() {
-		timer = time.After(time.Until(b.deadline))
+	switch {
+	case !b.Deadline.IsZero() && (most == 0 || time.Until(b.Deadline) < most):
+		timer = time.After(time.Until(b.Deadline))
+	case most > 0:
+		timer = time.After(most)
 	}
 	select {
-	case <-b.done():
+	case <-b.Done():
 	case <-timer:
-	case <-b.ended:
+	case <-b.Ended:
 	case <-ctx.Done():
 		s.Close()
 		return
 	}
-	if s.client.killed.Load() {
+	if s.client.Killed.Load() {
 		s.Close()
 		return
 	}
@@ -288,26 +225,11 @@ func (s *Session) waitOnce(ctx context.Context) {
 func (s *Session) Close() {
 	s.closed = true
 	if b := s.blocked; b != nil {
-		b.giveUp(timedOut) // what it may have been given is lost with the connection, like any unsent reply
+		b.GiveUp(clients.TimedOut) // what it may have been given is lost with the connection, like any unsent reply
 		s.unblock()
 	}
 	s.unwatch()
 	s.leaveRoom()
-	s.tracked.stop()
-	s.server.hub.UnsubscribeAll(&s.subscriber)
-}
-
-// endWaitOf ends the wait of another session for CLIENT UNBLOCK, and says whether it waited. It is
-// called from the goroutine of another session, and touches nothing of this one but what is atomic
-// or has a lock.
-func (c *client) endWaitOf(how waitEnd) bool {
-	b := c.blocked.Load()
-	if b == nil || !b.giveUp(how) {
-		return false
-	}
-	b.ended <- struct{}{} // never full: only the one that gives it up comes here
-	if c.wake != nil {
-		c.wake()
-	}
-	return true
+	s.tracked.Stop()
+	s.server.Hub.UnsubscribeAll(&s.subscriber)
 }

@@ -579,6 +579,57 @@ func TestLongWaiterLeaves(t *testing.T) {
 	})
 }
 
+// TestPausedClientLeaves: a client that leaves is noticed in every state in which the server reads no more of what it
+// has sent, and takes nothing afterwards.
+func TestPausedClientLeaves(t *testing.T) {
+	rest := strings.Repeat("PING\r\n", (1<<20+100<<10)/6) // more than what is read ahead, and no more than the sockets take
+	leave := func(c *testClient) { _ = c.Close() }
+	reset := func(c *testClient) { _ = c.Conn.(*net.TCPConn).SetLinger(0); _ = c.Close() }
+	for name, row := range map[string]struct {
+		setup, command string
+		leave          func(*testClient)
+	}{
+		"blocked":                {"", "BLPOP l 0\r\n", leave},
+		"blocked, reset":         {"", "BLPOP l 0\r\n", reset},
+		"CLIENT PAUSE":           {"CLIENT PAUSE 600000 WRITE\r\n", "LPOP l\r\n", leave},
+		"CLIENT PAUSE, reset":    {"CLIENT PAUSE 600000 WRITE\r\n", "LPOP l\r\n", reset},
+		"without room, reset":    {"CLIENT NO-EVICT ON\r\n" + strings.Repeat(mgetAll, 3), mgetAll, reset},
+		"does not read, reset":   {"", strings.Repeat(mgetAll, 2), reset},
+		"does not read, and FIN": {"", strings.Repeat(mgetAll, 2), leave},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, transport server.Transport) {
+				v, address, _ := longReplies(t, transport, server.Options{}, time.Hour)
+				holder := dial(t, address)
+				holder.send(row.setup)
+				if row.setup != "" {
+					if _, err := holder.in.Peek(1); err != nil { // it has been executed
+						t.Fatal(err)
+					}
+				}
+				c := dial(t, address)
+				awaitClients(t, v, 3)
+				before := fieldOf(t, v.Info("stats"), "total_net_input_bytes")
+				c.send(row.command)
+				for fieldOf(t, v.Info("stats"), "total_net_input_bytes") < before+len(row.command) {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(20 * time.Millisecond)
+				c.send(rest)
+				time.Sleep(20 * time.Millisecond)
+				began := time.Now()
+				row.leave(c)
+				for fieldOf(t, v.Info("clients"), "connected_clients") > 2 {
+					if time.Since(began) > 15*time.Second { // for half of the time after which a client is closed that does not read
+						t.Fatal("it is not noticed")
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
 // numbered are the numbers below n, each after a space.
 func numbered(n int) string {
 	var text strings.Builder

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"github.com/stavedb/stave/db"
 )
 
@@ -29,30 +31,29 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 		counter *atomic.Int64
 		end     func(s *Session)
 	}{
-		{"the largest", &v.counters.Evicted, func(s *Session) {
-			v.tunables.clientMemory.Store(1000)
-			if v.accountMemory(s, 2000) {
-				v.evictLargestClients()
+		{"the largest", &v.state.Counters.Evicted, func(s *Session) {
+			v.state.Tunables.ClientMemory.Store(1000)
+			if s.accountMemory(2000) {
+				v.state.EvictLargestClients()
 			}
 		}},
-		{"stalled", &v.counters.Evicted, func(s *Session) {
-			s.out.SetBudget(&v.replies.Budget)
+		{"silent", &v.state.Counters.Evicted, func(s *Session) {
+			s.out.SetBudget(&v.state.Replies.Budget)
 			s.out.Bulk(make([]byte, 4<<20))
-			s.client.reply.Note(s.out.Taken(), 0)
-			v.replies.stalledAfter = -time.Second
-			v.evictStalled(nil, 1<<50)
+			s.client.Unread.Note(s.out.Taken(), 0)
+			v.state.Replies.SilentAfter = -time.Second
+			v.state.CloseSilent()
 		}},
-		{"for its output", &v.counters.Flooded, func(s *Session) { v.endForOutput(&s.client) }},
-		{"a subscriber, for its messages", &v.counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},
+		{"for its output", &v.state.Counters.Flooded, func(s *Session) { v.state.EndForOutput(&s.client) }},
+		{"a subscriber, for its messages", &v.state.Counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := v.NewSession()
 			defer s.Close()
-			v.register(s)
-			defer v.unregister(s)
+			v.state.Clients.Add(&s.client)
+			defer v.state.Clients.Remove(&s.client)
 			before, seen := c.counter.Load(), int64(-1)
-			s.client.kill = func() { seen = c.counter.Load() }
-			s.client.abort = s.client.kill
+			s.client.Attach(&clients.Driver{Wake: func() {}, Kill: func() { seen = c.counter.Load() }})
 			c.end(s)
 			if seen != before+1 {
 				t.Errorf("counted %d before, %d when the connection ends", before, seen)

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"slices"
+
+	"github.com/stavedb/stave/server/internal/admin"
+
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/cluster"
-	"github.com/stavedb/stave/server/internal/introspect"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/tracking"
 )
 
 // Commands is the command table, sorted by name: what package command has, and what works on the
@@ -15,12 +18,27 @@ var table *command.Table
 
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
-	introspection := []*command.Command{introspect.Command(func() *command.Table { return table })}
-	table = command.NewTable(command.Data(),
-		connectionCommands, authCommands, transactionCommands, watchCommands, serverCommands, introspection, pubSubCommands, operatorCommands,
-		replicationCommands, scriptCommands, scripts.Commands(scriptSession), persistenceCommands, cluster.Commands(clusterNode),
-	)
+	ofClient := slices.Concat(replyCommands, tracking.Commands(trackingSession))
+	table = command.NewTable(command.Data(), SessionCommands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
 	Commands = table.Commands
+}
+
+// adminOf is what a command about the server works with.
+func adminOf(c *command.Call) *admin.Caller {
+	s := sessionOf(c)
+	return &admin.Caller{
+		State: s.server, Client: &s.client, User: s.who.user, IsTLS: s.isTLS, IsRemote: s.isRemote,
+		Flush: s.flush, End: s.end, Drop: s.drop, SaveLater: s.saveLater, Wait: s.waitLong,
+	}
+}
+
+// scriptsOf is what EVAL, SCRIPT, FUNCTION and their like work with.
+func scriptsOf(c *command.Call) *scripting.Session { return sessionOf(c).lendToScripts() }
+
+// trackingSession is what CLIENT TRACKING and its like work with.
+func trackingSession(c *command.Call) tracking.Session {
+	s := sessionOf(c)
+	return tracking.Session{Reads: &s.tracked, IsConnected: func(id int64) bool { return s.server.Clients.Get(id) != nil }}
 }
 
 // Lookup returns the command of that name in any case, or nil. A subcommand is called
@@ -30,13 +48,3 @@ func Lookup(name string) *command.Command { return table.Lookup(name) }
 // Resolve returns the command of a request, or the error that is the reply to an unknown one and to a wrong number of
 // arguments.
 func Resolve(args [][]byte) (*command.Command, error) { return table.Resolve(args) }
-
-// sessionOf is the session that a command is executed for. The assertion cannot fail: the host of every call is made by
-// NewSession.
-func sessionOf(c *command.Call) *Session { return c.Host.Session.(*Session) }
-
-// onSession makes a handler of a function that works on the session itself. Handlers of package
-// command know no session, so that they cannot come to depend on one.
-func onSession(run func(*Session, *command.Call) error) func(*command.Call) error {
-	return func(c *command.Call) error { return run(sessionOf(c), c) }
-}

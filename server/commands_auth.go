@@ -4,6 +4,8 @@ import (
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // AUTH and HELLO make a connection that of a user. The check of a password takes tens of milliseconds, unless the same
@@ -39,7 +41,7 @@ func authCommand(s *Session, c *command.Call) error {
 	switch {
 	case !ok:
 		return command.ErrSyntax
-	case len(c.Args) == 2 && s.server.users.Default().Rules().AcceptsAnyPassword():
+	case len(c.Args) == 2 && s.server.Users.Default().Rules().AcceptsAnyPassword():
 		return command.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
 	return c.Done(s.authenticate(c.Host.Context, c.Key(0), name, password))
@@ -75,7 +77,7 @@ func (h *hello) parse(c *command.Call) error {
 			next += 2
 		case c.Args.Is(next, "setname") && more >= 1:
 			h.name = c.Arg(next + 1)
-			if err := checkText(h.name, "Client names"); err != nil {
+			if err := clients.CheckText(h.name, "Client names"); err != nil {
 				return err
 			}
 			next++
@@ -107,13 +109,13 @@ func helloCommand(s *Session, c *command.Call) error {
 		return errHelloNoAuth
 	}
 	if h.name != nil {
-		if err := s.client.setName(h.name); err != nil {
+		if err := s.client.SetName(h.name); err != nil {
 			return err
 		}
 	}
 	s.out.SetVersion(int(h.version))
 	return c.Reply([]command.Fact{
-		{Name: "server", Value: "redis"}, {Name: "version", Value: RedisVersion}, {Name: "proto", Value: h.version}, {Name: "id", Value: s.id},
-		{Name: "mode", Value: s.server.modeName()}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
+		{Name: "server", Value: "redis"}, {Name: "version", Value: shared.RedisVersion}, {Name: "proto", Value: h.version}, {Name: "id", Value: s.id},
+		{Name: "mode", Value: s.server.ModeName()}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
 	})
 }

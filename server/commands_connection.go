@@ -2,8 +2,8 @@ package server
 
 import (
 	"bytes"
-	"slices"
-	"sync/atomic"
+
+	"github.com/stavedb/stave/server/internal/clients"
 
 	"github.com/stavedb/stave/server/command"
 )
@@ -26,7 +26,6 @@ var connectionCommands = command.InGroup(command.GroupConnection, []*command.Com
 	{Name: "reset", Arity: 1,
 		Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy | command.RunsInsideMulti | command.WhileSubscribed,
 		Run:   onSession(resetCommand)},
-	{Name: "client", Arity: -2, Subcommands: slices.Concat(clientCommands, clientControlCommands, clientModeCommands, trackingCommands)},
 })
 
 // pingCommand is PING. To a subscriber in RESP2 it replies in the form of a message, for only those
@@ -62,16 +61,16 @@ func selectCommand(s *Session, c *command.Call) error {
 func resetCommand(s *Session, c *command.Call) error {
 	s.queue = nil
 	s.unwatch()
-	s.tracked.stop()
-	s.server.hub.UnsubscribeAll(&s.subscriber)
+	s.tracked.Stop()
+	s.server.Hub.UnsubscribeAll(&s.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}
 	s.out.SetVersion(2)
-	s.client.name.Store(&noText)
-	s.client.noEvict.Store(false)
-	s.client.noTouch.Store(false)
-	s.client.readOnly.Store(false)
+	s.client.Name.Store(&clients.NoText)
+	s.client.NoEvict.Store(false)
+	s.client.NoTouch.Store(false)
+	s.client.ReadOnly.Store(false)
 	s.replies = replyOn
 	s.who.forget()
 	c.Out.Simple("RESET")
@@ -82,34 +81,6 @@ func resetCommand(s *Session, c *command.Call) error {
 // executed otherwise: a web page can make a browser send any text to this port.
 func (s *Session) closeHTTP() {
 	s.closed = true
-	s.server.options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
-		"client", s.id, "address", s.client.remote)
-}
-
-// setName gives the connection a name, or takes it away when the name is empty.
-func (c *client) setName(name []byte) error { return setText(&c.name, name, "Client names") }
-
-// maxClientText is how many bytes the name of a client may have, and those of its library and its version. CLIENT LIST
-// shows them for each client, and ACL LOG and SLOWLOG keep them.
-const maxClientText = 1 << 10
-
-// checkText checks a text that CLIENT LIST is to show. A refusal begins with what it is.
-func checkText(text []byte, what string) error {
-	if len(text) > maxClientText {
-		return command.Errorf("ERR %s cannot be longer than %d bytes.", what, maxClientText)
-	}
-	if !printable(text) {
-		return command.Errorf("ERR %s cannot contain spaces, newlines or special characters.", what)
-	}
-	return nil
-}
-
-// setText stores a text that CLIENT LIST is to show.
-func setText(to *atomic.Pointer[string], text []byte, what string) error {
-	if err := checkText(text, what); err != nil {
-		return err
-	}
-	own := string(text)
-	to.Store(&own)
-	return nil
+	s.server.Options.Logger.Warn("a client spoke HTTP, perhaps an attack through a browser; connection closed",
+		"client", s.id, "address", s.client.Remote)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Within MULTI the session answers QUEUED and does nothing else; multi.go has the queue. WATCH is
@@ -69,11 +70,13 @@ func execCommand(s *Session, c *command.Call) error {
 		return errExecAbort
 	}
 	defer s.saveIfDue()
-	defer func() { s.pendingLibraries = nil }()
+	if s.lent != nil {
+		defer s.lent.EndExec()
+	}
 	s.verifyQueued(q)
-	s.unsent = unsentMessages{}
-	before, space := s.namespace, s.host.Store
-	limit := s.out.Len() + s.server.mostReply()
+	s.unsent.Reset()
+	space := s.host.Store
+	limit := s.out.Len() + s.server.MostReply()
 	s.mustNotRepeat = !q.isRepeatable()
 	defer func() { s.mustNotRepeat = false }()
 	body := func(tx *db.Tx) error {
@@ -103,15 +106,15 @@ func execCommand(s *Session, c *command.Call) error {
 		err = s.transact(q.writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
-			s.unsent.post(&s.server.hub, s.undurable)
+			s.unsent.Post(&s.server.Hub, s.unsynced.Ticket)
 		}
-		s.unsent.list = nil
+		s.unsent.Drop()
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.
-		s.namespace, s.host.Store = before, space
+		s.host.Store = space
 	}
-	if err == errWouldWait || err == errNoRoom {
+	if err == shared.ErrWouldWait || err == shared.ErrNoRoom {
 		s.queue = q
 	}
 	return err
@@ -135,6 +138,15 @@ func watchCommand(s *Session, c *command.Call) error {
 			s.watchedBytes += heldByWatch + len(key)
 		}
 	}
-	s.client.watched.Store(int64(s.watch.Len()))
+	s.client.Watched.Store(int64(s.watch.Len()))
 	return c.OK()
+}
+
+// saveIfDue does what a BGSAVE within EXEC has asked for, after the commit and with no key locked. EXEC has its reply
+// by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
+func (s *Session) saveIfDue() {
+	if s.saveDue {
+		s.saveDue = false
+		_ = s.server.Save()
+	}
 }

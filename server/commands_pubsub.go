@@ -32,24 +32,7 @@ var pubSubCommands = command.InGroup(command.GroupPubSub, []*command.Command{
 		Run: onSession(publish(pubsub.Channel))},
 	{Name: "spublish", Arity: 3, Flags: command.PubSub | command.AnyState | command.Fast, Listens: command.ToOneChannel,
 		Channels: command.OneKey("not_key"), Run: onSession(publish(pubsub.Shard))},
-	{Name: "pubsub", Arity: -2, Subcommands: pubSubSubcommands},
 })
-
-var pubSubSubcommands = []*command.Command{
-	{Name: "pubsub|channels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(channels(pubsub.Channel))},
-	{Name: "pubsub|numsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(countListeners(pubsub.Channel))},
-	{Name: "pubsub|numpat", Arity: 2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(func(s *Session, c *command.Call) error {
-			return c.Int(s.server.hub.Count(pubsub.Pattern), nil)
-		})},
-	{Name: "pubsub|shardchannels", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(channels(pubsub.Shard))},
-	{Name: "pubsub|shardnumsub", Arity: -2, Flags: command.Describes | command.PubSub | command.AnyState,
-		Run: onSession(countListeners(pubsub.Shard))},
-	command.HelpRow("pubsub"),
-}
 
 // subscribeVerbs name the replies of subscribing and leaving.
 var subscribeVerbs = map[pubsub.Kind][2]string{
@@ -71,7 +54,7 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.hub.Subscribe(&s.subscriber, to, name)
+			s.server.Hub.Subscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
 		}
 		return nil
@@ -93,7 +76,7 @@ func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.hub.Unsubscribe(&s.subscriber, to, name)
+			s.server.Hub.Unsubscribe(&s.subscriber, to, name)
 			confirm(c, &s.subscriber, subscribeVerbs[to][1], to, name)
 		}
 		if len(names) == 0 {
@@ -135,107 +118,34 @@ func subscriptionCount(sub *pubsub.Subscriber, to pubsub.Kind) int64 {
 // that can be lost with what the same client wrote before, so the message has the ticket of that.
 func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.undurable}
+		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.unsynced.Ticket}
 		if !c.Queued {
-			return c.Int(s.server.hub.Publish(m, s.stopMatching), s.presence.gaveUp())
+			return c.Int(s.server.Hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
-		p, n := s.server.hub.Prepare(m, &s.subscriber, s.stopMatching)
+		p, n := s.server.Hub.Prepare(m, &s.subscriber, s.stopMatching)
 		if n == 0 || s.presence.gaveUp() != nil {
 			return c.Int(n, s.presence.gaveUp())
 		}
-		if !s.unsent.takeRoom(p.Size(), s.server.options.MaxQueue) {
+		if !s.unsent.TakeRoom(p.Size(), s.server.Options.MaxQueue) {
 			return errMessagesTooLarge
 		}
 		if c.Tx == nil {
-			s.unsent.list = append(s.unsent.list, p)
+			s.unsent.Add(p)
 			return c.Int(n, nil)
 		}
-		return c.Int(n, postWith(c.Tx, &s.server.hub, p))
-	}
-}
-
-// unsentMessages are what the EXEC or the script that runs has published, which leaves at its end.
-type unsentMessages struct {
-	list  []pubsub.Prepared // they wait for a transaction, if there will be one
-	bytes int               // of all that was published, and of events of misses
-}
-
-// takeRoom counts so many bytes more, unless they are too many.
-func (u *unsentMessages) takeRoom(size, most int) bool {
-	if u.bytes+size > most {
-		return false
-	}
-	u.bytes += size
-	return true
-}
-
-// postWith posts a message with the commit of a transaction.
-func postWith(tx *db.Tx, hub *pubsub.Hub, p pubsub.Prepared) error {
-	return tx.OnCommit(func(ticket db.Ticket) { hub.Post(&p, ticket) })
-}
-
-// post posts what a unit has published that turned out to need no transaction. The messages have the ticket of what
-// the session wrote before: see publish.
-func (u *unsentMessages) post(hub *pubsub.Hub, ticket db.Ticket) {
-	for i := range u.list {
-		hub.Post(&u.list[i], ticket)
-	}
-	u.list = nil
-}
-
-// channels is PUBSUB CHANNELS and SHARDCHANNELS. Names are copied under the hub's lock and matched without it, because a
-// pattern of a client may take long.
-func channels(to pubsub.Kind) func(*Session, *command.Call) error {
-	return func(s *Session, c *command.Call) error {
-		if len(c.Args) > 3 {
-			return command.ErrUnknownOrArity(c)
-		}
-		names := s.server.hub.Names(to)
-		if len(c.Args) == 3 {
-			pattern := c.Key(2)
-			matching := names[:0]
-			for i, name := range names {
-				if err := c.GoesOn(i); err != nil {
-					return err
-				}
-				if c.Matches(pattern, []byte(name)) {
-					matching = append(matching, name)
-				}
-			}
-			names = matching
-		}
-		return c.Names(names)
-	}
-}
-
-// countListeners is PUBSUB NUMSUB and SHARDNUMSUB. A channel without subscribers is listed with 0.
-func countListeners(to pubsub.Kind) func(*Session, *command.Call) error {
-	return func(s *Session, c *command.Call) error {
-		names := c.Args.Strings(2)
-		c.Out.Array(2 * len(names))
-		for i, n := range s.server.hub.Counts(to, names) {
-			c.Out.BulkString(names[i])
-			c.Out.Int(int64(n))
-		}
-		return nil
+		return c.Int(n, p.With(c.Tx, &s.server.Hub))
 	}
 }
 
 // initMail lets the session have messages. What they call may be called with keys locked.
 func (s *Session) initMail() {
-	s.subscriber.Wake = func() {
-		if s.client.wake != nil {
-			s.client.wake()
-		}
-	}
+	s.subscriber.Wake = s.client.Wake
 	s.subscriber.Flooded = func() {
-		s.server.counters.Flooded.Add(1)
-		s.server.options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
-		if s.client.abort != nil {
-			s.client.abort()
-		}
+		s.server.Counters.Flooded.Add(1)
+		s.server.Options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
+		s.client.Abort()
 	}
-	s.client.tracking.ID, s.client.tracking.Mail = s.id, &s.subscriber
+	s.client.Tracking.ID, s.client.Tracking.Mail = s.id, &s.subscriber
 }
 
 // deliverMessages moves messages into the output, as far as there is room. It is called between
@@ -253,14 +163,14 @@ func (s *Session) deliverMessages() {
 		for i := range messages {
 			m := &messages[i]
 			if m.Kind >= pubsub.ToReader {
-				s.client.tracking.Write(&s.out, m)
+				s.client.Tracking.Write(&s.out, m)
 			} else {
 				m.Write(&s.out)
 			}
 			ticket = max(ticket, m.Ticket)
 		}
 		if ticket > 0 {
-			s.holdReplies(ticket, from)
+			s.unsynced.Hold(ticket, from)
 		}
 	}
 }

@@ -121,15 +121,18 @@ func TestUsersInTwoPlaces(t *testing.T) {
 	if err := os.WriteFile(aclFile, []byte("user erik on nopass\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, path, _, err := load(t, "aclfile "+aclFile+"\nuser alice on >secret12\n")
+	const want = "stave.conf:2: users stand in"
+	if _, _, _, err := load(t, "aclfile "+aclFile+"\nuser alice on >secret12\n"); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret12") {
+		t.Error(err)
+	}
+	c, path, _, err := load(t, "timeout 0\nuser alice on >secret12\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "stave.conf:2: users stand in"
-	if _, err := server.New(openStore(t), &server.Options{Config: c}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret12") {
+	if _, err := server.New(openStore(t), &server.Options{Config: c, ACLFile: aclFile}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret12") {
 		t.Error(err)
 	}
-	if err := (&server.Options{Config: c}).CheckAddress(t.Context(), "0.0.0.0:1", false); err == nil || !strings.Contains(err.Error(), want) {
+	if err := (&server.Options{Config: c, ACLFile: aclFile}).CheckAddress(t.Context(), "0.0.0.0:1", false); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error("before the store is opened:", err)
 	}
 	if err := os.WriteFile(path, []byte("aclfile "+aclFile+"\n"), 0o600); err != nil {

@@ -20,7 +20,8 @@ type loopConn struct {
 	known    bool   // it is in loop.conns, or was
 	readable bool   // there may be something to read: the kernel said so once, and will not again
 	full     bool   // the socket takes no more now: the kernel says when it does
-	hangup   bool   // the last that can be read is the end
+	hangup   bool   // the client sends no more: the last that can be read is the end
+	broken   bool   // it reads no more either
 	eof      bool   // it has been read
 	ended    bool
 	aside    bool   // the session is with another goroutine, or waits for the disk
@@ -92,7 +93,6 @@ func (c *loopConn) register() {
 
 // comeBack lets the session go on in the loop.
 func (c *loopConn) comeBack() {
-	c.loop.poller.NoteHandover()
 	c.aside = false
 	if c.taken&markKilled != 0 {
 		c.end()
@@ -123,7 +123,8 @@ func (c *loopConn) listen(events uint32) bool {
 // noteEvents notes what the kernel has reported. It must not forget any of it, since nothing is reported twice: readable
 // stays set until a read has emptied the socket, whatever keeps the loop from reading meanwhile.
 func (c *loopConn) noteEvents(events uint32) {
-	c.hangup = c.hangup || events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.broken = c.broken || events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.hangup = c.hangup || c.broken || events&unix.EPOLLRDHUP != 0
 	c.readable = c.readable || c.hangup || events&unix.EPOLLIN != 0
 	c.loop.join(c)
 }
@@ -143,8 +144,8 @@ func (c *loopConn) read() bool {
 	switch {
 	case n > 0:
 		v := c.session.server
-		v.counters.In.Add(int64(n))
-		v.counters.Reads.Add(1)
+		v.Counters.In.Add(int64(n))
+		v.Counters.Reads.Add(1)
 		c.session.parser.Feed(l.buf[:n])
 		c.readable = n == len(l.buf) || c.hangup
 	case err == nil:
@@ -162,7 +163,14 @@ func (c *loopConn) read() bool {
 // client that does not take its replies, or waits in a command and has sent much meanwhile.
 func (c *loopConn) mayRead() bool {
 	s := c.session
-	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.pauseAt)
+	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.PauseAt)
+}
+
+// hasLeft reports whether the client has left while its session waits in a command, even if what it has sent before is
+// not read because there is too much of it. One that waits for memory for its reply may have ended only what it sends.
+func (c *loopConn) hasLeft() bool {
+	s := c.session
+	return s.blocked != nil && (c.broken || c.hangup && s.room == nil)
 }
 
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:
@@ -177,12 +185,12 @@ func (c *loopConn) finishRound() {
 	case s.leaving:
 		c.goAside()
 		return
-	case !s.server.store.Durable(s.undurable):
+	case !s.server.Store.Durable(s.unsynced.Ticket):
 		c.aside = true
 		l.unsynced = append(l.unsynced, c)
 		return
 	}
-	s.undurable = 0
+	s.unsynced.Ticket = 0
 	paused := s.Paused()
 	if !c.flush() {
 		c.end()
@@ -195,7 +203,7 @@ func (c *loopConn) finishRound() {
 	s.limitOutput()
 	c.isFull = paused && !s.closed
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
+	if idle && (s.closed || c.hasLeft() || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
 		c.end()
 		return
 	}
@@ -217,7 +225,7 @@ func (c *loopConn) finishRound() {
 // before, the other one from here on; the post hands it back, and loop.mu orders what both have written.
 func (c *loopConn) goAside() {
 	c.aside = true
-	c.session.server.counters.Aside.Add(1)
+	c.session.server.Counters.Aside.Add(1)
 	c.loop.aside.Go(func() {
 		c.session.executeAside()
 		c.loop.post(c, markBack)
@@ -240,8 +248,8 @@ func (c *loopConn) flush() bool {
 		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
 		if n > 0 {
 			sent += n
-			s.server.counters.Out.Add(int64(n))
-			s.server.counters.Writes.Add(1)
+			s.server.Counters.Out.Add(int64(n))
+			s.server.Counters.Writes.Add(1)
 			s.discard(n)
 			if c.unsentTaken += n; c.unsentTaken >= writeSize {
 				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time
@@ -278,8 +286,8 @@ func (c *loopConn) watchWait() {
 		c.timer = nil
 	}
 	c.waiting = b
-	if b != nil && !b.deadline.IsZero() {
-		c.timer = time.AfterFunc(time.Until(b.deadline), c.session.client.wake)
+	if b != nil && !b.Deadline.IsZero() {
+		c.timer = time.AfterFunc(time.Until(b.Deadline), c.session.client.Wake)
 	}
 }
 
@@ -304,7 +312,7 @@ func (c *loopConn) timeout(idle time.Duration) time.Time {
 // idleTimeout is timeout of a client that has authenticated.
 func (c *loopConn) idleTimeout(idle time.Duration) time.Time {
 	s := c.session
-	o := &s.server.options
+	o := &s.server.Options
 	switch {
 	case !c.unsentSince.IsZero():
 		return c.unsentSince.Add(o.WriteTimeout)
@@ -328,9 +336,9 @@ func (l *eventLoop) sweepSoon() {
 // are evicted, at once and again at the end of the round, but not for each client of it.
 func (c *loopConn) account() (held int) {
 	held = c.session.Held()
-	if c.session.server.accountMemory(c.session, held) && !c.loop.evicts {
+	if c.session.accountMemory(held) && !c.loop.evicts {
 		c.loop.evicts = true
-		c.session.server.evictLargestClients()
+		c.session.server.EvictLargestClients()
 	}
 	return held
 }

@@ -26,7 +26,7 @@ func TestLateWakeup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &transport{server: v, context: context.Background(), log: v.options.Logger, conns: make(map[*conn]struct{})}
+	tr := newTransport(v.state, v.NewSession, context.Background(), true)
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)

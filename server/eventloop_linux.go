@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/stavedb/stave/server/internal/socket"
@@ -89,18 +91,14 @@ func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
-	s.client.fd, s.client.wake = fd, func() { l.post(c, markWoken) }
-	s.presence.probe = func() socket.State { return socket.Probe(c.fd) } // a session that is aside keeps it open
-	s.client.abort = func() {
-		s.client.killed.Store(true)
-		l.post(c, markKilled)
-	}
-	s.client.kill = func() {
-		s.client.abort()
-		s.client.endWaitOf(timedOut)
-	}
+	s.client.FD = fd
+	s.client.Attach(&clients.Driver{
+		Wake:  func() { l.post(c, markWoken) },
+		Kill:  func() { l.post(c, markKilled) },
+		Probe: func() socket.State { return socket.Probe(c.fd) }, // a session that is aside keeps it open
+	})
 	s.joinLoop(l.batch)
-	l.transport.server.register(s)
+	l.transport.server.Clients.Add(&s.client)
 	l.post(c, markNew)
 	return true
 }
@@ -146,9 +144,9 @@ func (l *eventLoop) endWake() {
 // as a sign of life.
 func (l *eventLoop) run() {
 	for !l.stopping || l.open > 0 {
-		events, now := l.wait()
+		events := l.wait()
 		l.round++
-		l.now, l.evicts = now, false
+		l.now, l.evicts = time.Now(), false
 		l.addReady(events)
 		l.takePosted()
 		l.serveRound()
@@ -160,8 +158,8 @@ func (l *eventLoop) run() {
 }
 
 // wait returns what is ready. It sleeps until there is something, unless there is something else to do. The time-out is
-// rounded up to the next millisecond: rounded down, the loop would spin through the last one.
-func (l *eventLoop) wait() (events []unix.EpollEvent, now time.Time) {
+// rounded up to the next millisecond: rounded down, the loop would not sleep during the last one.
+func (l *eventLoop) wait() []unix.EpollEvent {
 	l.mu.Lock()
 	l.sleeping = !l.news && len(l.again) == 0
 	timeout := 0
@@ -225,7 +223,7 @@ func (l *eventLoop) serveRound() {
 	clear(l.ready)
 	l.ready = l.ready[:0]
 	if l.evicts { // those that were accounted for later may have more
-		l.transport.server.evictLargestClients()
+		l.transport.server.EvictLargestClients()
 	}
 	l.waitDurable()
 }
@@ -270,7 +268,7 @@ func (l *eventLoop) endIdle(force bool) {
 		case !c.aside && (force || !c.unsent() && !c.isFull):
 			c.end()
 		case force:
-			c.session.client.killed.Store(true)
+			c.session.client.Killed.Store(true)
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // it ends when it comes back
 		}
 	}
@@ -283,12 +281,12 @@ func (l *eventLoop) waitDurable() {
 		return
 	}
 	l.syncing, l.unsynced = l.unsynced, l.syncing
-	newest := l.syncing[0].session.undurable
+	newest := l.syncing[0].session.unsynced.Ticket
 	for _, c := range l.syncing {
-		newest = max(newest, c.session.undurable)
+		newest = max(newest, c.session.unsynced.Ticket)
 	}
 	l.aside.Go(func() {
-		l.syncError = l.transport.server.store.WaitDurable(newest)
+		l.syncError = l.transport.server.Store.WaitDurable(newest)
 		l.mu.Lock()
 		l.synced = true
 		l.wakeAndUnlock()
@@ -317,7 +315,7 @@ func (l *eventLoop) goOn(c *loopConn) {
 
 // sweepTimeouts looks at the time-outs of all connections, once a second while there are any.
 func (l *eventLoop) sweepTimeouts() {
-	idle := time.Duration(l.transport.server.tunables.idleTimeout.Load())
+	idle := time.Duration(l.transport.server.Tunables.IdleTimeout.Load())
 	if l.sweep.IsZero() {
 		if idle > 0 && l.open > 0 {
 			l.sweep = l.now.Add(sweepEvery)

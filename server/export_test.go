@@ -3,10 +3,12 @@ package server
 import (
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away.
@@ -45,20 +47,18 @@ func AddPanics() (remove func()) {
 
 // ListensToStore reports whether the server receives events of keys.
 func (v *Server) ListensToStore() bool {
-	v.notifier.mu.Lock()
-	defer v.notifier.mu.Unlock()
-	return v.notifier.stop != nil
+	return v.state.ListensToStore()
 }
 
 // Asides is how often a session has left an event loop for a command.
-func (v *Server) Asides() int64 { return v.counters.Aside.Load() }
+func (v *Server) Asides() int64 { return v.state.Counters.Aside.Load() }
 
 // PauseAt sets how many bytes of replies pause a session.
-func (v *Server) PauseAt(n int) { v.pauseAt = n }
+func (v *Server) PauseAt(n int) { v.state.PauseAt = n }
 
 // LastingScripts is how many scripts and functions last, and how many of these have written.
 func (v *Server) LastingScripts() (lasting, written int) {
-	v.scripts.Runs.Each(func(r *scripts.Run) {
+	v.scripts.Runs.Each(func(r *scripting.Run) {
 		lasting++
 		if r.Wrote.Load() {
 			written++
@@ -68,28 +68,24 @@ func (v *Server) LastingScripts() (lasting, written int) {
 }
 
 // TimeToAuth sets how long a connection may take to authenticate.
-func (v *Server) TimeToAuth(d time.Duration) { v.timeToAuth = d }
+func (v *Server) TimeToAuth(d time.Duration) { v.state.TimeToAuth = d }
 
 // DefaultTimeToAuth is that of servers.
-const DefaultTimeToAuth = defaultTimeToAuth
+const DefaultTimeToAuth = shared.DefaultTimeToAuth
 
-// ReplyBudget sets how long replies wait for room before clients are disconnected that have not read for so long.
-func (v *Server) ReplyBudget(pressEvery, stalledAfter time.Duration) {
-	v.replies.pressEvery, v.replies.stalledAfter = pressEvery, stalledAfter
-}
+// SilentAfter sets how long a client may take nothing of a long reply when others wait for its memory.
+func (v *Server) SilentAfter(d time.Duration) { v.state.Replies.SilentAfter = d }
 
 // MostRepliesTaken is how many bytes long replies have taken of their budget at once.
-func (v *Server) MostRepliesTaken() int64 { return v.replies.Most() }
+func (v *Server) MostRepliesTaken() int64 { return v.state.Replies.Most() }
 
 // WaitingForRoom is how many sessions wait for room for a reply.
 func (v *Server) WaitingForRoom() int {
-	v.replies.mu.Lock()
-	defer v.replies.mu.Unlock()
-	return len(v.replies.waiting)
+	return v.state.Replies.InLine()
 }
 
 // RepliesTaken is how many bytes long replies have taken of their budget.
-func (v *Server) RepliesTaken() int64 { return v.replies.Taken() }
+func (v *Server) RepliesTaken() int64 { return v.state.Replies.Taken() }
 
 // StartUnknown makes a session that of a client about which nothing is known, as Serve does.
 func StartUnknown(s *Session) { s.who.startUnknown(false) }
@@ -104,18 +100,18 @@ var NestedIn = redact.Nested
 const ReadSize = readSize
 
 // Store is the store that the server serves.
-func (v *Server) Store() *db.Store { return v.store }
+func (v *Server) Store() *db.Store { return v.state.Store }
 
 // PlacesInLine sets how many sessions wait in line for locks at most, with few bytes of keys.
 func (v *Server) PlacesInLine(n int) {
-	v.scripts.Line.Limit(int64(n) * (scripts.PlaceOf([]string{""}) + 64))
+	v.scripts.Line.Limit(int64(n) * (scripting.PlaceOf([]string{""}) + 64))
 }
 
 // ClientLine is the session's line of CLIENT LIST.
-func (s *Session) ClientLine() string { return s.client.listLine(time.Now()) }
+func (s *Session) ClientLine() string { return s.client.ListLine(time.Now()) }
 
 // CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
 func (v *Server) CountedBesideSessions() int {
 	_, scripts := v.scripts.Cache.Usage()
-	return int(v.tracked.Held()+v.store.Log().IndexBytes()) + scripts
+	return int(v.state.Tracked.Held()+v.state.Store.Log().IndexBytes()) + scripts
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/internal/dashboard"
+	"github.com/stavedb/stave/server/internal/socket"
 	"github.com/stavedb/stave/server/internal/web"
 )
 
@@ -25,12 +26,11 @@ var ErrHTTPExposed = errors.New("server: refusing to serve /metrics on an addres
 // It has a few connections at a time, whose descriptors clients may not take: maxclients is lowered by as many if the
 // limit of open files is near.
 func (v *Server) ServeHTTP(ctx context.Context, ln net.Listener) error {
-	if !isLocal(ln.Addr()) {
+	if !socket.IsLocal(ln.Addr()) {
 		return errors.Join(fmt.Errorf("http: %s: %w", ln.Addr(), ErrHTTPExposed), ln.Close())
 	}
-	v.servesHTTP.Store(true)
-	v.limitClients()
-	e := web.Endpoint{Store: v.store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
+	v.state.Settings.LimitClients()
+	e := web.Endpoint{Store: v.state.Store, Metrics: v.Metrics, Dashboard: dashboard.Handler(v.dashboardBackend()), Logger: v.options.Logger}
 	return e.Serve(ctx, ln)
 }
 
@@ -48,18 +48,18 @@ type dashboardClient struct{ session *Session }
 func (v *Server) dashboardBackend() dashboard.Backend {
 	return dashboard.Backend{
 		BackupTo: func(ctx context.Context, w io.Writer) error {
-			_, err := v.store.BackupTo(ctx, w)
+			_, err := v.state.Store.BackupTo(ctx, w)
 			return err
 		},
 		Connect: func(address string) dashboard.Client {
 			s := v.NewSession()
-			s.client.remote, s.mostReply, s.client.unnoted = address, maxShownReply, true
+			s.client.Remote, s.mostReply, s.client.Unnoted = address, maxShownReply, true
 			s.who.startUnknown(false)
 			return dashboardClient{s}
 		},
 		Segments: func() []dashboard.Segment {
 			var list []dashboard.Segment
-			for _, sg := range v.store.Segments() {
+			for _, sg := range v.state.Store.Segments() {
 				list = append(list, dashboard.Segment{Name: sg.File, Bytes: sg.Bytes, Live: sg.LiveBytes, Records: sg.Records, Sealed: sg.Sealed, Merged: sg.Merged, Time: sg.Time})
 			}
 			return list
@@ -76,7 +76,7 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 // May reports whether the user may execute a command, so that the page does not offer what would be refused. An unknown
 // command may not be executed.
 func (c dashboardClient) May(args ...string) bool {
-	allowed, err := c.session.who.allows(argumentsOf(args))
+	allowed, err := c.session.server.Allows(c.session.who.user, argumentsOf(args))
 	return allowed && err == nil
 }
 

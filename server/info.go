@@ -17,16 +17,16 @@ func (v *Server) Metrics() string { return v.figures().Metrics() }
 
 // figures are what the server knows of itself. Each is right by itself, but they are not of one moment: counters run on
 // while they are read. It asks the store for its statistics and copies the list of clients, so it takes some
-// microseconds, and longer with many clients (recentBuffers looks at each).
+// microseconds, and longer with many clients (RecentBuffers looks at each).
 func (v *Server) figures() *stats.Figures {
 	f := &stats.Figures{
-		Counters: &v.counters, Table: Commands, Store: v.store.Stats(), Follow: v.store.FollowState(),
-		SlowLog: &v.slowLog, Spikes: &v.spikes, Tracking: v.tracked.Usage(),
-		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.runID, Mode: v.modeName(), Started: v.started,
-		ConfigFile: v.config.File(), Multiplexing: "go", Hz: v.config.Get("hz"), Percentiles: v.config.Get("latency-tracking-info-percentiles"),
-		Clients: len(v.listed()), MaxClients: v.tunables.maxClients.Load(),
-		Channels: v.hub.Count(pubsub.Channel), Patterns: v.hub.Count(pubsub.Pattern), Shards: v.hub.Count(pubsub.Shard),
-		MaxMemory: v.tunables.maxMemory.Load(), CountedMemory: v.countedMemory(time.Now()),
+		Counters: &v.state.Counters, Table: Commands, Store: v.state.Store.Stats(), Follow: v.state.Store.FollowState(),
+		SlowLog: &v.state.SlowLog, Spikes: &v.state.Spikes, Tracking: v.state.Tracked.Usage(),
+		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.state.RunID, Mode: v.state.ModeName(), Started: v.state.Started,
+		ConfigFile: v.options.Config.inner.File(), Multiplexing: "go", Hz: v.options.Config.inner.Get("hz"), Percentiles: v.options.Config.inner.Get("latency-tracking-info-percentiles"),
+		Clients: len(v.state.Clients.Listed()), MaxClients: v.state.Tunables.MaxClients.Load(),
+		Channels: v.state.Hub.Count(pubsub.Channel), Patterns: v.state.Hub.Count(pubsub.Pattern), Shards: v.state.Hub.Count(pubsub.Shard),
+		MaxMemory: v.state.Tunables.MaxMemory.Load(), CountedMemory: v.state.CountedMemory(time.Now()),
 	}
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
@@ -35,8 +35,8 @@ func (v *Server) figures() *stats.Figures {
 		f.CertificateEnds = t.Certificate().NotAfter
 	}
 	_, f.Port = v.listenAddress()
-	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.store)
-	f.InputPeak, f.OutputPeak = v.recentBuffers()
+	f.WaitedKeys, f.WaitedMissing = serverside.DB.WaitedKeys(v.state.Store)
+	f.InputPeak, f.OutputPeak = v.state.RecentBuffers()
 	libraries := v.scripts.Libraries.Current()
 	f.Functions, f.Libraries, f.LibraryBytes = len(libraries.Functions), len(libraries.Libraries), libraries.Bytes
 	f.Scripts, f.ScriptBytes = v.scripts.Cache.Usage()

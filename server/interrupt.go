@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
+
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/socket"
 )
@@ -37,9 +39,8 @@ var errAbandoned = errors.New("the command was given up, for its client has clos
 
 // presence is whether anybody waits for the command that a session executes.
 type presence struct {
-	client *client
-	probe  func() socket.State // looks at the connection; nil: there is nothing to look at
-	giveUp context.Context     // of DoContext; nil: none
+	client *clients.Client
+	giveUp context.Context // of DoContext; nil: none
 
 	request             uint64    // the number of the command: how many have come
 	reads               bool      // it only reads
@@ -71,7 +72,7 @@ func (p *presence) ask(closed *bool) error {
 		p.abandoned = p.giveUp.Err() // an embedded session goes on with the next command
 	case p.hasGone():
 		p.abandoned, p.gone = errAbandoned, true
-		*closed = !p.reads || p.client.killed.Load()
+		*closed = !p.reads || p.client.Killed.Load()
 	case !p.halfSince.IsZero() && now.Sub(p.halfSince) >= halfClosedGrace && p.writesFor != p.request:
 		p.abandoned = errAbandoned // and so does one whose client has sent more before it left
 	}
@@ -81,7 +82,7 @@ func (p *presence) ask(closed *bool) error {
 // outlives reports whether the session goes on, without replies, after they could not be sent: if the client has left.
 // One that is there and does not read them is disconnected.
 func (p *presence) outlives(err error, closed bool) bool {
-	p.gone = !closed && !p.client.killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
+	p.gone = !closed && !p.client.Killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
 	return p.gone
 }
 
@@ -100,13 +101,13 @@ func (p *presence) gaveUp() error {
 
 // hasGone says whether nobody waits for the replies of the session, and notes since when it is in doubt.
 func (p *presence) hasGone() bool {
-	if p.client.killed.Load() {
+	if p.client.Killed.Load() {
 		return true
 	}
-	if p.probe == nil {
+	if !p.client.CanProbe() {
 		return false
 	}
-	state := p.probe()
+	state := p.client.Probe()
 	if state == socket.Half && p.halfSince.IsZero() {
 		p.halfSince = p.probedAt
 	}

@@ -24,26 +24,31 @@ const outliving = `
 server.Session         brief    keys call asking
 server.Session         held     watch
 server.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
-server.Session         operator pendingLibraries
-server.scriptRun       brief    keys declared inner
-server.scriptRun       shared   program function
-server.scriptRun       ours     needs tx host
-server.Server          ours     store runID bound reloads address serving
-server.Server          operator options users config given
-server.Server          held     clients
+scripting.Session      operator pending
+scripting.Session      ours     Host Lent
+scripting.execution       brief    keys declared inner
+scripting.execution       shared   program function
+scripting.execution       ours     tx host
+server.Server          ours     bound address serving
+shared.State           ours     Store RunID Table Options Server
+server.Server          operator options
+shared.State           operator Users Settings
+clients.List       held     byID
 server.conn            held     buf
 server.conn            ours     Conn transport shrink
-server.client          bounded  name library version
-server.client          ours     remote local lastCommand kill wake abort
-server.client          operator user
-server.client          shared   blocked
-server.figures         ours     tooMuch
+clients.Client          bounded  Name Library Version
+clients.Client          ours     Remote Local lastCommand driver
+clients.Client          operator User
+clients.Client          shared   Wait
+clients.Figures         ours     TooMuch
 server.identity        operator user server
 server.identity        shared   parser
 server.login           ours     err user
-server.presence        ours     probe giveUp abandoned
-server.blocked         held     waiter reply args
-server.blocked         ours     command late ended
+server.presence        ours     giveUp abandoned
+server.blocked         held     reply args
+server.blocked         ours     command late
+clients.Wait            held     Waiter
+clients.Wait            ours     Ended
 server.TLS             ours     current
 server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
 server.batch           brief    requests args keys
@@ -51,10 +56,10 @@ server.batch           ours     transactFunc
 server.queue           held     keys
 server.queued          held     args
 server.queued          ours     command
-server.unsentMessages  brief    list
+pubsub.Unsent          brief    list
 server.sessionStats    ours     command
-server.notifier        ours     stop
-server.replyBudget     shared   waiting
+shared.notifier        ours     stop
+shared.replyBudget     shared   waiting
 arena.Args             held     heads bytes
 arena.Blocks           held     blocks
 resp.Limits            ours     Inlines
@@ -63,8 +68,8 @@ resp.Parser            shared   args
 resp.Parser            ours     err
 resp.Writer            held     buf own
 resp.parts             held     list
-resp.parts             ours     budget
-resp.Budget            ours     Given Dropped Lend
+resp.account           ours     budget
+resp.Budget            ours     Given Lend
 pubsub.Hub             shared   subs patternNames
 pubsub.Subscriber      held     names messages
 pubsub.Subscriber      ours     Wake Flooded
@@ -86,22 +91,22 @@ latency.Spikes         ours     events
 stats.Counters         bounded  errors
 stats.Counters         ours     Commands
 stats.Attempt          brief    calls
-scripts.Shared         ours     Engine
-scripts.Run            brief    Call
+scripting.Shared         ours     Engine
+scripting.Run            brief    Call
 script.Run             brief    Name Keys Args
 script.Run             ours     Host
 script.control         ours     reason
 script.Program         held     Source SHA Words proto
-scripts.Cache          ours     writes
-scripts.Cache          held     bySHA bySource evaluated
-scripts.Script         held     Program element
-scripts.Libraries      ours     store engine logger
-scripts.Libraries      operator loaded
-scripts.Libraries      bounded  offered
+scripting.Cache          ours     writes
+scripting.Cache          held     bySHA bySource evaluated
+scripting.Script         held     Program element
+scripting.Libraries      ours     store engine logger
+scripting.Libraries      operator loaded
+scripting.Libraries      bounded  offered
 script.Function        bounded  Name Description
 script.Library         bounded  Name Source Functions proto
-scripts.Runs           shared   runs
-scripts.Turns          ours     waiting
+scripting.Runs           shared   runs
+scripting.Turns          ours     waiting
 `
 
 // TestWhatOutlivesACommand: each field in which a text can stay is listed in outliving, and nothing else is.

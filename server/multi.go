@@ -4,6 +4,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // queue is what MULTI has gathered.
@@ -44,7 +45,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	q := s.queue
 	own := sizeOf(args)
 	size := own + len(args)*requestOverhead
-	if q.bytes+size > s.server.options.MaxQueue {
+	if q.bytes+size > s.server.Options.MaxQueue {
 		s.reject(cmd, errQueueTooLarge)
 		return
 	}
@@ -77,33 +78,33 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {
 		var err error
-		if inner.Tx, err = tx.Use(s.namespace); err != nil {
+		if inner.Tx, err = tx.Use(s.Namespace()); err != nil {
 			return err
 		}
 	}
-	stats := &s.server.counters.Commands[r.command.Index]
+	stats := &s.server.Counters.Commands[r.command.Index]
 	if s.who.isRestricted() {
 		if err := s.permitQueued(r); err != nil {
 			stats.Rejected.Add(1)
-			s.replyError(s.server.errorText(err))
+			s.replyError(s.server.ErrorText(err))
 			return nil
 		}
 	}
 	stats.Calls.Add(1)
-	start := s.server.startTimer()
+	start := s.server.StartTimer()
 	s.who.login = r.login
 	refusal, err := s.runInTx(&inner, limit)
 	s.who.login = nil
-	took := elapsed(start)
+	took := shared.Elapsed(start)
 	if took > 0 {
 		stats.Nanoseconds.Add(int64(took))
-		s.server.counters.NoteLatency(stats, took, 1)
+		s.server.Counters.NoteLatency(stats, took, 1)
 	}
-	s.server.noteSlow(&s.client, took, r.command, r.args, 0)
+	s.server.NoteSlow(&s.client, took, r.command, r.args, 0)
 	s.feedMonitors(r.command, r.args)
 	if refusal != "" {
 		stats.Failed.Add(1)
-		s.server.counters.CountError(refusal)
+		s.server.Counters.CountError(refusal)
 	}
 	return err
 }
@@ -114,6 +115,6 @@ func (s *Session) unwatch() {
 	if s.watch != nil {
 		s.watch.Close()
 		s.watch, s.watchedBytes = nil, 0
-		s.client.watched.Store(0)
+		s.client.Watched.Store(0)
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/debug"
 )
 
@@ -127,15 +130,10 @@ const (
 	defaultShutdownGrace  = 10 * time.Second
 )
 
-// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops
-// executing commands: so much memory does a client take that sends requests and reads no replies.
-// Tests make it smaller.
-const defaultPauseOutput = 1 << 20
-
 // RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
 // below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
 // all the same: clients that know of it ask for the command.
-const RedisVersion = "7.2.4"
+const RedisVersion = shared.RedisVersion
 
 // validate names the first field whose value makes no sense.
 func (o *Options) validate() error {
@@ -197,6 +195,9 @@ func (o *Options) takeConfig() {
 	if o.Config.IsSet("cluster-enabled") {
 		o.Cluster = o.Config.Get("cluster-enabled") == "yes"
 	}
+	o.RequirePass = orDefault(o.Config.Get("requirepass"), o.RequirePass)
+	o.ACLFile = orDefault(o.Config.Get("aclfile"), o.ACLFile)
+	o.AllowPlainText = o.AllowPlainText || o.Config.Get("protected-mode") == "no"
 	if o.Config.IsSet("enable-debug-command") {
 		o.Debug, o.DebugRemote = debug.Setting(o.Config.Get("enable-debug-command"))
 	}
@@ -225,4 +226,24 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Version = orDefault(out.Version, "dev")
 	out.Logger = orDefault(out.Logger, slog.New(slog.DiscardHandler))
 	return out, nil
+}
+
+// fixed are the options that do not change while the server runs, in the form that its rooms know.
+func (o *Options) fixed() shared.Options {
+	return shared.Options{
+		Databases: o.Databases, MaxArgument: o.MaxArgument, MaxReply: o.MaxReply, MaxQueue: o.MaxQueue,
+		PartialTimeout: o.PartialTimeout, WriteTimeout: o.WriteTimeout, ShutdownGrace: o.ShutdownGrace,
+		Cluster: o.Cluster, Debug: o.Debug, DebugRemote: o.DebugRemote, AllowPlainText: o.AllowPlainText,
+		EventLoop: o.Transport == TransportEventLoop, Transport: string(o.Transport), ACLFile: o.ACLFile, Version: o.Version,
+		Dir: o.Settings["dir"], Logger: o.Logger,
+	}
+}
+
+// userSource is where the options have the users.
+func (o *Options) userSource(users *acl.Users) *shared.UserSource {
+	source := &shared.UserSource{Users: users, ACLFile: o.ACLFile, Lines: o.Users}
+	if o.Config != nil {
+		source.File = o.Config.inner
+	}
+	return source
 }

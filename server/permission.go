@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/listeners"
-	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -22,14 +23,11 @@ import (
 // errNoAuth answers a request that comes before authentication.
 const errNoAuth command.Error = "NOAUTH Authentication required."
 
-// deniedError is a request that the session's user may not make.
-type deniedError struct{ acl.Denial }
-
 // identity is who the client of a session is, and what it may do and take before that is known. Only the session's
 // driver and its commands use it; others see the user in client.user.
 type identity struct {
-	server *Server
-	client *client
+	server *shared.State
+	client *clients.Client
 	parser *resp.Parser
 
 	user             *acl.User
@@ -51,7 +49,7 @@ func (i *identity) permit(cmd *command.Command, args [][]byte) error {
 		return errNoAuth
 	}
 	if d := i.user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
-		return &deniedError{d}
+		return &shared.DeniedError{Denial: d}
 	}
 	return nil
 }
@@ -70,18 +68,10 @@ func stallsExec(cmd *command.Command, args [][]byte) bool {
 	case "config|set":
 		return slices.ContainsFunc(args[2:], func(arg []byte) bool {
 			d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
-			return d != nil && (d.Name == "requirepass" || changers[d.Name] != nil || listeners.IsSetting(d))
+			return d != nil && (d.Name == "requirepass" || shared.Changers[d.Name] != nil || listeners.IsSetting(d))
 		})
 	}
 	return false
-}
-
-// noteDenied writes a refusal into ACL LOG. username is whom the client claims to be, which for AUTH is not the session's
-// user. The log counts equal entries as one, so a client that repeats itself does not push out the others.
-func (s *Session) noteDenied(d acl.Denial, in acl.Context, username string) {
-	e := acl.Entry{Verdict: d.Verdict, Context: in, Object: d.Object, Username: username, Updated: time.Now()}
-	e.Client = s.client.listLine(e.Updated)
-	s.server.aclLog.Add(e, int(s.server.tunables.aclLogMaxLen.Load()))
 }
 
 // context is where a request is refused, as ACL LOG shows it. q is nil outside of MULTI.
@@ -105,7 +95,7 @@ func (s *Session) permitQueued(r *queued) error {
 	if d.Verdict == acl.Allowed {
 		return nil
 	}
-	s.noteDenied(d, acl.InMulti, s.who.user.Name())
+	s.server.NoteDenied(&s.client, d, acl.InMulti, s.who.user.Name())
 	return command.Errorf("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
 		"This command is no longer allowed for the following reason: %s", whyDenied[d.Verdict])
 }
@@ -115,21 +105,14 @@ func (i *identity) mayReadAllKeys(c *command.Call) bool {
 	return !i.user.IsLimited() || i.user.Rules().MayReadAllKeys(c.Command, c.Args)
 }
 
-// aclAdmin is what ACL works with.
-func aclAdmin(c *command.Call) acl.Admin {
-	s := sessionOf(c)
-	v := s.server
-	return acl.Admin{Users: v.users, Log: &v.aclLog, File: v.options.ACLFile, Logger: v.options.Logger, User: s.who.user, Apply: s.applyChange}
-}
-
 // setUser makes the session that of a user. Only the session's own goroutine calls it; others read client.user. The
 // parser's limits grow with authentication and never shrink here: what has been read under the larger ones stays.
 func (i *identity) setUser(u *acl.User, authenticated bool) {
 	i.user = u
-	i.client.user.Store(u)
+	i.client.User.Store(u)
 	i.authenticated = authenticated
 	if authenticated {
-		i.parser.SetLimits(i.server.fullLimits())
+		i.parser.SetLimits(i.server.FullLimits())
 		i.releaseSlot()
 	}
 }
@@ -137,10 +120,10 @@ func (i *identity) setUser(u *acl.User, authenticated bool) {
 // startUnknown makes a session that of a client about which nothing is known: of the default user, if that needs no
 // password. Before a handshake it keeps its slot all the same.
 func (i *identity) startUnknown(handshake bool) {
-	i.setUser(i.server.users.Default(), false)
+	i.setUser(i.server.Users.Default(), false)
 	i.unknownSince = time.Now()
 	switch {
-	case i.server.users.Default().Rules().NeedsPassword():
+	case i.server.Users.Default().Rules().NeedsPassword():
 		i.parser.SetLimits(limitsBeforeAuth)
 	case handshake:
 		i.authenticated = true
@@ -163,10 +146,10 @@ func (i *identity) forget() {
 // becomeDefault makes a session that has not authenticated that of the default user, if that needs no password by now,
 // and reports whether it did.
 func (i *identity) becomeDefault() bool {
-	if i.server.users.Default().Rules().NeedsPassword() {
+	if i.server.Users.Default().Rules().NeedsPassword() {
 		return false
 	}
-	i.setUser(i.server.users.Default(), true)
+	i.setUser(i.server.Users.Default(), true)
 	return true
 }
 
@@ -178,7 +161,7 @@ type login struct {
 
 // verify verifies a password. It may take long.
 func (i *identity) verify(ctx context.Context, name, password string) *login {
-	u, err := i.server.users.Authenticate(ctx, name, password, i.client.remote)
+	u, err := i.server.Users.Authenticate(ctx, name, password, i.client.Remote)
 	return &login{u, err}
 }
 
@@ -205,7 +188,7 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 	u, err := login.user, login.err
 	switch {
 	case errors.Is(err, acl.ErrWrongPassword):
-		s.noteDenied(acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
+		s.server.NoteDenied(&s.client, acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
 		return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
 	case err != nil:
 		return command.Errorf("ERR %v", err)
@@ -218,14 +201,8 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 // of a browser begins with one of them.
 var limitsBeforeAuth = resp.Limits{Args: 8, Bulk: 1 << 10, Command: 8 << 10, Inline: 1 << 10, Inlines: "AUTH HELLO PING QUIT "}
 
-const (
-	maxOutputBeforeAuth = 4 << 10 // bytes of replies; then the connection is closed
-	defaultTimeToAuth   = 10 * time.Second
-	slotsBeforeAuth     = 10 // one of so many connections may be one that has not authenticated
-)
-
-// fullLimits are the parser's limits for a client that has authenticated.
-func (v *Server) fullLimits() resp.Limits { return resp.Limits{Bulk: v.options.MaxArgument} }
+// maxOutputBeforeAuth is how many bytes of replies a client gets before it has authenticated; then the connection is closed.
+const maxOutputBeforeAuth = 4 << 10
 
 // takesTooMuch reports whether a session that has not authenticated ends, because it makes the server reply much. bytes
 // is how long the output was after a request, less how long it was before.
@@ -234,115 +211,18 @@ func (i *identity) takesTooMuch(bytes int) bool {
 	return i.outputBeforeAuth > maxOutputBeforeAuth
 }
 
-// takePlace counts a connection, whatever listener it came in by, or says why there is no place for it. It cannot take
-// more places than there are, however many listeners accept at the same time. A limit that is lowered below the number
-// of connections ends none of them.
-func (v *Server) takePlace(needsSlot bool) (reason string) {
-	for n := v.open.Load(); ; n = v.open.Load() {
-		if n >= v.tunables.maxClients.Load() {
-			return "max number of clients reached"
-		}
-		if v.open.CompareAndSwap(n, n+1) {
-			break
-		}
-	}
-	if needsSlot && !v.takeSlot() {
-		v.open.Add(-1)
-		return "max number of clients that have not authenticated reached"
-	}
-	return ""
-}
-
-// takeSlot takes one of the places for clients that have not authenticated, and reports whether there was one.
-func (v *Server) takeSlot() bool {
-	if v.unauthenticated.Add(1) > max(1, v.tunables.maxClients.Load()/slotsBeforeAuth) {
-		v.unauthenticated.Add(-1)
-		return false
-	}
-	return true
-}
-
 // releaseSlot gives the session's place back, if it has one.
 func (i *identity) releaseSlot() {
 	if i.hasSlot {
 		i.hasSlot = false
-		i.server.unauthenticated.Add(-1)
+		i.server.Unauthenticated.Add(-1)
 	}
 }
 
 // authenticateBy is when the connection is closed unless it has authenticated; zero for never.
 func (i *identity) authenticateBy() time.Time {
-	if i.authenticated || i.unknownSince.IsZero() || !i.server.users.Default().Rules().NeedsPassword() {
+	if i.authenticated || i.unknownSince.IsZero() || !i.server.Users.Default().Rules().NeedsPassword() {
 		return time.Time{}
 	}
-	return i.unknownSince.Add(i.server.timeToAuth)
-}
-
-// dropUser ends the connections of a user that is gone, and reports whether the session's own is one.
-func (s *Session) dropUser(u *acl.User) {
-	for _, other := range s.server.sessions() {
-		if other.client.user.Load() != u {
-			continue
-		}
-		if other == s {
-			s.who.setUser(s.server.users.Default(), false)
-			s.closed = true // once the reply is sent
-		} else if other.client.kill != nil {
-			other.client.kill()
-		}
-	}
-	if s.who.user == u { // a session that no transport drives
-		s.who.setUser(s.server.users.Default(), false)
-		s.closed = true
-	}
-}
-
-// applyChange ends what a change of rules does not allow any more: the connections of a user that is gone, and those
-// that listen to channels which the user has lost, as in Redis.
-func (s *Session) applyChange(c acl.Change) {
-	if c.After == nil {
-		s.dropUser(c.User)
-		return
-	}
-	if c.Before == nil {
-		return
-	}
-	lost := acl.LostChannels(c.Before, c.After)
-	if lost == nil {
-		return
-	}
-	for _, other := range s.listening(c.User, lost) {
-		if other == s {
-			s.closed = true
-		} else if other.client.kill != nil {
-			other.client.kill()
-		}
-	}
-}
-
-// listening returns the sessions of a user that listen to something of which lost is true. It is asked without a mutex,
-// for patterns take time to match; who subscribes meanwhile is checked by the new rules.
-func (s *Session) listening(user *acl.User, lost func(name string, isPattern bool) bool) (found []*Session) {
-	known := make(map[string]bool)                         // what lost has said, by kind and name
-	for _, other := range append(s.server.sessions(), s) { // twice if it is connected, which does no harm
-		if other.client.user.Load() != user {
-			continue
-		}
-		for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Pattern, pubsub.Shard} {
-			isPattern := kind == pubsub.Pattern
-			if slices.ContainsFunc(s.server.hub.NamesOf(&other.subscriber, kind), func(name string) bool {
-				id := strconv.FormatBool(isPattern) + name
-				is, asked := known[id]
-				if !asked {
-					is = lost(name, isPattern)
-					known[id] = is
-				}
-				return is
-			}) {
-				found = append(found, other)
-				break
-			}
-		}
-	}
-	return found
+	return i.unknownSince.Add(i.server.TimeToAuth)
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Whoever can connect without a password owns the data, and whoever can listen on the way owns the password. So an
@@ -21,35 +24,22 @@ var (
 		"listen with TLS only (tls-port, tls-cert-file, tls-key-file and port 0), or allow it (protected-mode no), or bind 127.0.0.1, ::1 or a unix socket")
 )
 
-// isLocal says whether only this machine can connect to the address. An address without a host, which means all
-// interfaces, is not local.
-func isLocal(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	// Listeners without a network, such as in-memory ones of tests.
-	return a.Network() != "tcp" && a.Network() != "udp"
-}
-
 // checkListener refuses a listener that would leave the data open. Only one that TLS.Listener has made counts as
 // encrypting: of a program's own the server cannot know.
 func (v *Server) checkListener(ln net.Listener) error {
 	_, encrypts := ln.(tlsListener)
-	return v.checkExposed(ln.Addr().String(), isLocal(ln.Addr()), encrypts)
+	return checkExposed(v.state, ln.Addr().String(), socket.IsLocal(ln.Addr()), encrypts)
 }
 
 // checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away
 // later is noticed when a connection comes in (transport.start).
-func (v *Server) checkExposed(address string, local, encrypts bool) error {
+func checkExposed(v *shared.State, address string, local, encrypts bool) error {
 	switch {
 	case local:
 		return nil
-	case !v.users.Default().Rules().NeedsPassword():
+	case !v.Users.Default().Rules().NeedsPassword():
 		return fmt.Errorf("%s: %w", address, ErrNoPassword)
-	case !encrypts && !v.options.AllowPlainText:
+	case !encrypts && !v.Options.AllowPlainText:
 		return fmt.Errorf("%s: %w", address, ErrPlainText)
 	}
 	return nil
@@ -62,17 +52,17 @@ func (o *Options) Check() error {
 	return err
 }
 
-// trial is a server without a store, which knows its users.
-func (o *Options) trial() (*Server, error) {
+// trial is the state of a server without a store, which knows its users.
+func (o *Options) trial() (*shared.State, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := &Server{options: options, users: acl.NewTrial(table)}
-	if err := v.initUsers(); err != nil {
+	users := options.userSource(acl.NewTrial(table))
+	if err := users.Load(options.RequirePass); err != nil {
 		return nil, err
 	}
-	return v, nil
+	return &shared.State{Options: options.fixed(), Users: users.Users}, nil
 }
 
 // CheckAddress says what Serve would say of a listener on a TCP address, HOST:PORT, before there is one: a program can
@@ -85,7 +75,7 @@ func (o *Options) CheckAddress(ctx context.Context, address string, encrypts boo
 	if err != nil {
 		return err
 	}
-	return v.checkExposed(address, false, encrypts)
+	return checkExposed(v, address, false, encrypts)
 }
 
 // CheckHTTPAddress says what ServeHTTP would say of a listener on HOST:PORT, before there is one.
@@ -106,7 +96,7 @@ func (v *Server) checkAddress(ctx context.Context, address string, encrypts bool
 	if err != nil {
 		return err
 	}
-	return v.checkExposed(address, local, encrypts)
+	return checkExposed(v.state, address, local, encrypts)
 }
 
 // isLocalAddress is isLocal for HOST:PORT. It looks the host up, which may take seconds; between this and the opening of

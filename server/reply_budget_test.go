@@ -21,12 +21,12 @@ import (
 const mib = 1 << 20
 
 // longReplies prepares a server whose long replies have little memory, and keys with values of a MiB. It returns what
-// MGET of all of them replies. A client that reads nothing for stalledAfter is disconnected when others need its
+// MGET of all of them replies. A client that reads nothing for silentAfter is disconnected when others need its
 // memory.
-func longReplies(t *testing.T, transport server.Transport, o server.Options, stalledAfter time.Duration) (v *server.Server, address string, all string) {
+func longReplies(t *testing.T, transport server.Transport, o server.Options, silentAfter time.Duration) (v *server.Server, address string, all string) {
 	t.Helper()
 	o.Transport, o.ClientMemory = transport, 32*mib
-	v, address = serve(t, &o, func(v *server.Server) { v.ReplyBudget(100*time.Millisecond, stalledAfter) })
+	v, address = serve(t, &o, func(v *server.Server) { v.SilentAfter(silentAfter) })
 	c := dial(t, address)
 	var reply strings.Builder
 	reply.WriteString("*8\r\n")
@@ -185,6 +185,61 @@ func TestReplyWithoutRoom(t *testing.T) {
 		c.expect(":10\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n2\r\n")
 		if taken := v.RepliesTaken(); taken != 0 {
 			t.Errorf("%d bytes are taken when all replies have been read", taken)
+		}
+	})
+}
+
+// TestSilentClientIsClosed: while others wait for memory, the client that holds the most and takes nothing is
+// disconnected; one that takes its reply slowly gets all of it, and nobody is disconnected for whom nobody waits.
+func TestSilentClientIsClosed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const silentAfter = time.Second
+		v, address, _ := longReplies(t, transport, server.Options{}, silentAfter)
+		// ask asks for values of 1 MiB, and returns how long the reply is.
+		ask := func(values int) (c *testClient, length int) {
+			c = dial(t, address)
+			c.send("MGET" + strings.Repeat(" k0", values) + "\r\n")
+			_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+			return c, len(fmt.Sprintf("*%d\r\n", values)) + values*(mib+len("$1048576\r\n\r\n"))
+		}
+		slow, read := ask(7)
+		for v.RepliesTaken() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		silent, length := ask(9)
+		for before := v.RepliesTaken(); v.RepliesTaken() < before+mib; {
+			time.Sleep(time.Millisecond)
+		}
+		piece := make([]byte, mib/4)
+		take := func() {
+			t.Helper()
+			n, err := slow.in.Read(piece[:min(len(piece), read)])
+			if err != nil {
+				t.Fatalf("a client that reads is disconnected, %d bytes before its end: %v", read, err)
+			}
+			read -= n
+		}
+		for start := time.Now(); time.Since(start) < 2*silentAfter; time.Sleep(200 * time.Millisecond) {
+			take()
+		}
+		if n := fieldOf(t, v.Info("stats"), "evicted_clients"); n != 0 {
+			t.Fatal("a client is disconnected while nobody waits")
+		}
+		reader, all := ask(16)
+		got := make(chan error, 1)
+		go func() {
+			_, err := io.CopyN(io.Discard, reader.in, int64(all))
+			got <- err
+		}()
+		for ; read > 0; time.Sleep(100 * time.Millisecond) {
+			take()
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		silent.expectCut(length)
+		if n := fieldOf(t, v.Info("stats"), "evicted_clients"); n != 1 {
+			t.Errorf("%d clients are disconnected", n)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // replyMode is what CLIENT REPLY has chosen. It concerns replies, and neither messages nor the
@@ -36,6 +37,9 @@ func (m *replyMode) apply(out *resp.Writer, cmd *command.Command, from int) {
 	}
 }
 
+// replyCommands are a subcommand of CLIENT.
+var replyCommands = []*command.Command{{Name: "client|reply", Arity: 3, Flags: command.OfSession, Run: onSession(clientReply)}}
+
 // clientReply is CLIENT REPLY. Within EXEC, where each command must have a reply, OFF and SKIP reply OK.
 func clientReply(s *Session, c *command.Call) error {
 	switch {
@@ -52,5 +56,5 @@ func clientReply(s *Session, c *command.Call) error {
 	if c.Queued {
 		return c.OK()
 	}
-	return errNoReply
+	return shared.ErrNoReply
 }

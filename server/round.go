@@ -4,9 +4,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -71,8 +73,6 @@ const (
 	// maxLoopReply is how many bytes a command may reply that works as long as its reply is. One that
 	// exceeds it has done that much in vain.
 	maxLoopReply = 32 << 10
-	// overheadOfName is how much longer the channels of a keyspace notification are than the key.
-	overheadOfName = 64
 	// maxWoken is how many waiters a command may serve, about 2 us each.
 	maxWoken = 256
 )
@@ -89,49 +89,44 @@ func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
 	case cmd.Name == "exec":
 		return s.queue == nil || s.queue.isQuick(s)
 	case cmd.Name == "publish":
-		return s.server.hub.MatchesQuickly(len(args[1]))
+		return s.server.Hub.MatchesQuickly(len(args[1]))
 	case cmd.Flags&command.RunsScript != 0:
-		return s.server.scriptStaysInLoop(cmd)
+		return scriptStaysInLoop(s.server, cmd)
 	}
-	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
+	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
 // MONITOR shows must not be repeated.
-func (v *Server) scriptStaysInLoop(cmd *command.Command) bool {
-	return strings.HasPrefix(cmd.Name, "eval") && !v.hub.Monitored()
+func scriptStaysInLoop(v *shared.State, cmd *command.Command) bool {
+	return strings.HasPrefix(cmd.Name, "eval") && !v.Hub.Monitored()
 }
 
-// canBatchScript reports whether a script may share a transaction with other requests, and with which locks: what its
-// runs so far have needed. One that turns out to need more ends the transaction with errMoreLocks, one that takes long
-// with errWouldWait.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) (locks scripts.LockMode, ok bool) {
+// canBatchScript returns what is known of a script that may share a transaction with other requests; nil if it may not.
+// One that is not known to need all keys and declares none may need no lock, and a transaction without keys locks all.
+func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripting.Known {
 	v := s.server
-	if !v.scriptStaysInLoop(cmd) {
-		return 0, false
+	if !scriptStaysInLoop(v, cmd) {
+		return nil
 	}
-	p := v.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
-	if p == nil || p.Shuns() {
-		return 0, false
+	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
+	if p == nil || p.RunsApart() || !p.AllKeys.Load() && string(args[2]) == "0" {
+		return nil
 	}
-	locks = scripts.LockMode(p.Needs.Load())
-	if !s.inLoop && locks&scripts.LockWhole == 0 && string(args[2]) == "0" {
-		return 0, false // without keys it may need no lock, and a transaction without keys locks all
-	}
-	return locks, true
+	return &p.Known
 }
 
 // runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or
 // asks now and then whether to go on.
 func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
-	if isPublish(cmd) {
-		return s.server.hub.MatchesQuickly(len(args[1]))
+	if cmd.Publishes() {
+		return s.server.Hub.MatchesQuickly(len(args[1]))
 	}
 	if cmd.Flags&command.WholeKeyspace != 0 || len(cmd.Keys) == 0 && cmd.Flags&command.Fast == 0 {
 		return false
 	}
 	size := sizeOf(args)
-	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.notifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
+	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
 }
 
 // wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction.
@@ -149,19 +144,13 @@ func wakesFew(store *db.Store, cmd *command.Command, args [][]byte) bool {
 
 // isQuick reports whether EXEC takes little time.
 func (q *queue) isQuick(s *Session) bool {
-	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.notifiesQuickly(q.bytes, q.requests.Len()) &&
+	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.NotifiesQuickly(q.bytes, q.requests.Len()) &&
 		(s.watch == nil || s.watch.Len() <= maxBatch)
-}
-
-// notifiesQuickly reports whether the keyspace notifications of a command with so many bytes of
-// arguments are soon matched with the patterns: that is done with the keys locked.
-func (v *Server) notifiesQuickly(size, args int) bool {
-	return v.notifier.flags.Load() == 0 || v.hub.MatchesQuickly(size+args*overheadOfName)
 }
 
 // maxReply is how many bytes the session may reply to a command, before errExceeded ends it.
 func (s *Session) maxReply(cmd *command.Command) int {
-	most := s.server.mostReply()
+	most := s.server.MostReply()
 	if s.mostReply > 0 {
 		most = min(most, s.mostReply)
 	}
@@ -174,10 +163,10 @@ func (s *Session) maxReply(cmd *command.Command) int {
 // errExceeded is the error of a command whose reply exceeds maxReply.
 func (s *Session) errExceeded(c *command.Call) error {
 	if s.inLoop && c.Command.IsSized() {
-		return errLong
+		return shared.ErrLong
 	}
 	if c.Out.Exceeded() {
-		return errReplyTooLarge
+		return shared.ErrReplyTooLarge
 	}
 	return s.errShort()
 }

@@ -272,6 +272,23 @@ func TestScriptsCountOnce(t *testing.T) {
 	})
 }
 
+// TestRestartInTheLoopCountsOnce: a script alone, which the loop begins again for its locks, counts once.
+func TestRestartInTheLoopCountsOnce(t *testing.T) {
+	v, address := serveByLoop(t, server.Options{})
+	c := dial(t, address)
+	learns := "redis.call('EXISTS', KEYS[1]) return redis.call('IN' .. 'CR', 'un' .. 'declared')"
+	c.load(learns)
+	before := v.Asides()
+	c.send(evalText(learns, "1", "k"))
+	c.expect(":1\r\n")
+	if v.Asides() != before {
+		t.Error("it has left the loop")
+	}
+	if info := c.bulk("INFO commandstats\r\n"); !strings.Contains(info, "cmdstat_exists:calls=1,") || !strings.Contains(info, "cmdstat_incr:calls=1,") {
+		t.Errorf("in %s", info)
+	}
+}
+
 // upTo reads up to a text.
 func (c *testClient) upTo(end string) string {
 	var b strings.Builder

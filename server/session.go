@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
@@ -15,8 +17,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/pubsub"
-	"github.com/stavedb/stave/server/internal/scripts"
+	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/stats"
+	"github.com/stavedb/stave/server/internal/tracking"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -36,52 +39,50 @@ import (
 //
 // Two more put it off: CLIENT PAUSE (postpone), and in the event loop what may take long (leave).
 //
-// All ways end in the output. Commits on the way are noted with holdReplies, and before Feed,
+// All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
 type Session struct {
-	server *Server
-	id     int64
-	parser *resp.Parser
-	out    resp.Writer
-	closed bool
+	server  *shared.State
+	scripts *scripting.Shared
+	id      int64
+	parser  *resp.Parser
+	out     resp.Writer
+	closed  bool
 
 	owedSince   time.Time // when the command began that has not ended; zero without one
 	owedRequest uint64    // presence.request then
 	who         identity
 
-	namespace int
-	host      command.Host // what handlers get of the session: the store, seen through the namespace, above all
-	undurable db.Ticket    // of the newest commit that has not been waited for; 0 for none
-	heldFrom  int          // where in the output the reply of the oldest such commit starts
-	queue     *queue       // commands since MULTI; nil outside
-	client    client       // what CLIENT LIST shows of it
-	watch     *db.Watch    // keys that the next EXEC depends on; nil for none
+	host     command.Host    // what handlers get of the session: the store, seen through the namespace, above all
+	unsynced shared.Unsynced // commits that have not been waited for
+	queue    *queue          // commands since MULTI; nil outside
+	client   clients.Client  // what CLIENT LIST shows of it
+	watch    *db.Watch       // keys that the next EXEC depends on; nil for none
 
-	watchedBytes int       // memory of the keys in watch
-	blocked      *blocked  // the command that waits; nil without one
-	neverWaits   bool      // see NeverWait
-	room         *roomWait // its place among those that wait for memory for a reply; nil without one
+	watchedBytes int              // memory of the keys in watch
+	blocked      *blocked         // the command that waits; nil without one
+	neverWaits   bool             // see NeverWait
+	room         *shared.RoomWait // its place among those that wait for memory for a reply; nil without one
 
 	asking        *command.Call // the command that runs in a transaction
 	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
 
 	subscriber pubsub.Subscriber
-	unsent     unsentMessages
+	unsent     pubsub.Unsent
 
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch           // commands that are to run together
-	scriptRun   *scriptRun       // of the script that runs, or ran last
-	cooldown    scripts.Cooldown // before the next command is executed
-	locks       scripts.LockMode // of the transaction of the batch that runs, for scripts in it
-	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
-	attempt     stats.Attempt    // what scripts that may have to be executed again have called
-	attemptFrom int              // where in the output the replies of the last one start
-	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
+	batch       *batch             // commands that are to run together
+	lent        *scripting.Session // for scripts; nil before the first
+	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
+	allLocked   bool               // it has locked all keys
+	attempt     stats.Attempt      // what scripts that may have to be executed again have called
+	attemptFrom int                // where in the output the replies of the last one start
+	rewound     bool               // the parser went back to rewoundTo, for not all could be executed
 	rewoundTo   int
 
-	tracked trackedReads
+	tracked tracking.Reads
 	replies replyMode // what CLIENT REPLY has chosen
 	saveDue bool      // a BGSAVE within the EXEC that runs
 
@@ -89,8 +90,6 @@ type Session struct {
 	mostReply int       // bytes of a reply, if that is less than for others; 0: as for others
 	begun     time.Time // when the commands began that are executed before replies leave
 	overdue   bool      // they have taken long: replies leave before more is executed
-
-	pendingLibraries *scripts.Set // what the EXEC that runs has made of the libraries; nil if nothing
 
 	isTLS    bool // it is encrypted
 	isRemote bool // it comes from another machine
@@ -109,27 +108,18 @@ type Session struct {
 	stats      sessionStats
 }
 
-// NewSession returns a session of its own on store, with counters that no other session shares:
-// what an embedded shell or a test needs. o may be nil.
-func NewSession(store *db.Store, o *Options) (*Session, error) {
-	v, err := New(store, o)
-	if err != nil {
-		return nil, err
-	}
-	return v.NewSession(), nil
-}
-
-// NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
-func (v *Server) NewSession() *Session {
+// newSession returns a session of a server.
+func newSession(v *shared.State, shared *scripting.Shared) *Session {
 	s := &Session{
-		server: v,
-		id:     v.nextID.Add(1),
-		parser: resp.NewParser(v.fullLimits()),
+		server:  v,
+		scripts: shared,
+		id:      v.Clients.NewID(),
+		parser:  resp.NewParser(v.FullLimits()),
 	}
-	s.tracked = trackedReads{table: &v.tracked, client: &s.client.tracking}
+	s.tracked = tracking.NewReads(&v.Tracked, &s.client.Tracking)
 	s.presence.client = &s.client
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
-	s.host = command.Host{Store: v.store, Databases: v.databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.encodings}
+	s.host = command.Host{Store: v.Store, Databases: v.Databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.Encodings}
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
 	s.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
@@ -137,8 +127,8 @@ func (v *Server) NewSession() *Session {
 		s.asking = &s.call
 		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
-		s.out.GiveAsked()
-		s.tracked.note(&s.call)
+		s.out.Reserve(0)
+		s.tracked.Note(&s.call)
 		if err == nil {
 			err = s.notifyMisses(&s.call)
 		}
@@ -148,16 +138,15 @@ func (v *Server) NewSession() *Session {
 		}
 		return err
 	}
-	s.namespace = v.store.Namespace()
 	// Kept, because making a method a func value allocates.
 	s.runCallFunc = s.runCall
 	s.interrupt, s.askRoom = s.interrupted, s.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
 	s.batch = newBatch()
-	s.client.init()
+	s.client.Init()
 	s.initMail()
-	s.who.setUser(v.users.Default(), true)
+	s.who.setUser(v.Users.Default(), true)
 	return s
 }
 
@@ -165,7 +154,7 @@ func (v *Server) NewSession() *Session {
 func (s *Session) ID() int64 { return s.id }
 
 // Namespace returns the index that SELECT chose.
-func (s *Session) Namespace() int { return s.namespace }
+func (s *Session) Namespace() int { return s.host.Store.Namespace() }
 
 // InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
 func (s *Session) InTransaction() bool { return s.queue != nil }
@@ -240,7 +229,7 @@ func (s *Session) Flushed(n int) {
 // discard drops output that has been sent.
 func (s *Session) discard(n int) {
 	s.out.Discard(n)
-	s.client.reply.Note(s.out.Taken(), n)
+	s.client.Unread.Note(s.out.Taken(), n)
 	s.overdue = s.overdue && s.out.Len() > 0
 }
 
@@ -249,7 +238,7 @@ func (s *Session) Closed() bool { return s.closed }
 
 // Paused reports whether the session waits for Flushed before it executes more.
 func (s *Session) Paused() bool {
-	return s.out.Len() >= s.server.pauseAt || s.overdue && s.out.Len() > 0
+	return s.out.Len() >= s.server.PauseAt || s.overdue && s.out.Len() > 0
 }
 
 // Partial reports whether the client has begun a command and not finished it.
@@ -267,9 +256,12 @@ func (s *Session) owes(now time.Time) (since time.Time) {
 	return s.owedSince
 }
 
+// uploadRate is how many bytes a second a large command is given beyond PartialTimeout.
+const uploadRate = 64 << 10
+
 // partialDeadline is when the rest of the command must have arrived that the client owes since then.
 func (s *Session) partialDeadline(since time.Time) time.Time {
-	return since.Add(s.server.options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
+	return since.Add(s.server.Options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
 }
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
@@ -289,7 +281,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	s.execute(args)
 	s.runBatch()
 	if s.blocked != nil {
-		stop := context.AfterFunc(ctx, func() { s.client.endWaitOf(timedOut) })
+		stop := context.AfterFunc(ctx, func() { s.client.EndWait(clients.TimedOut) })
 		s.Wait(s.host.Context)
 		stop()
 	}
@@ -304,7 +296,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 
 // execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
 func (s *Session) execute(args [][]byte) {
-	cmd, err := table.Resolve(args)
+	cmd, err := s.server.Table.Resolve(args)
 	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
 		return
 	}
@@ -314,7 +306,7 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && s.who.isRestricted() {
 		err = s.who.permit(cmd, args)
 	}
-	if err == nil && s.server.options.Cluster {
+	if err == nil && s.server.Options.Cluster {
 		err = refusesInCluster(cmd, args, s.queue)
 	}
 	if err == nil && s.queue != nil && stallsExec(cmd, args) {
@@ -323,10 +315,10 @@ func (s *Session) execute(args [][]byte) {
 	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
 		err = errSubscribedMode(cmd.Name)
 	}
-	if err == nil && s.server.refusesGrowth(cmd, s.queue) {
-		err = errOutOfMemory
+	if err == nil && s.server.RefusesGrowth(cmd, s.queue != nil && s.queue.grows) {
+		err = shared.ErrOutOfMemory
 	}
-	if (s.server.pause.active.Load() || s.cooldown.Active()) && s.postpone(cmd, args, err) {
+	if s.server.Pause.Active.Load() && s.postpone(cmd, args, err) {
 		return
 	}
 	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
@@ -339,9 +331,6 @@ func (s *Session) execute(args [][]byte) {
 	// Everything else runs after the batch. If the output is full, the parser has been rewound to
 	// this request.
 	if !s.runBatch() || s.closed {
-		return
-	}
-	if s.cooldown.Active() && s.postpone(cmd, args, err) { // after a script of the batch
 		return
 	}
 	if err != nil && command.IsHTTP(args) {
@@ -365,12 +354,12 @@ func (s *Session) execute(args [][]byte) {
 // transaction.
 func (s *Session) reject(cmd *command.Command, err error) {
 	if cmd != nil {
-		s.server.counters.Commands[cmd.Index].Rejected.Add(1)
+		s.server.Counters.Commands[cmd.Index].Rejected.Add(1)
 	}
-	if denied, ok := err.(*deniedError); ok {
-		s.noteDenied(denied.Denial, s.queue.context(), s.who.user.Name())
+	if denied, ok := err.(*shared.DeniedError); ok {
+		s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
 	}
-	text := s.server.errorText(err)
+	text := s.server.ErrorText(err)
 	switch {
 	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
@@ -385,12 +374,12 @@ func (s *Session) reject(cmd *command.Command, err error) {
 	from := s.out.Len()
 	s.replyError(text)
 	s.replies.apply(&s.out, cmd, from)
-	s.tracked.endCaching(cmd, s.queue)
+	s.tracked.EndCaching(cmd, s.queue != nil)
 }
 
 // replyError replies with an error and counts it.
 func (s *Session) replyError(text string) {
-	s.server.counters.CountError(text)
+	s.server.Counters.CountError(text)
 	s.out.Error(text)
 }
 
@@ -404,7 +393,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.statsSince, s.presence.reads = start, onlyReads(cmd)
 	err := s.catchPanic(s.runCallFunc)
 	s.presence.reads = false
-	if err == errWouldWait || err == errLong {
+	if err == shared.ErrWouldWait || err == shared.ErrLong {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
 		s.call = command.Call{}
@@ -414,22 +403,29 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	if err == nil && s.out.Dropped() {
 		err = s.errExceeded(&s.call)
 	}
-	if err == errNoRoom {
+	if err == shared.ErrNoRoom {
 		s.awaitRoom(cmd, mark, from)
 		s.call = command.Call{}
 		return
 	}
 	took := time.Since(start)
-	s.overdue = s.overdue || s.presence.probe != nil && start.Add(took).Sub(s.begun) >= probeEvery
-	if err == errBlocked { // it is noted when its wait is over, which is not counted
+	s.overdue = s.overdue || s.client.CanProbe() && start.Add(took).Sub(s.begun) >= probeEvery
+	if err == shared.ErrBlocked { // it is noted when its wait is over, which is not counted
 		s.blocked.took = took
 	} else {
-		s.server.noteSlow(&s.client, took, cmd, args, 0)
+		s.server.NoteSlow(&s.client, took, cmd, args, 0)
 	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
 	s.statsFor(cmd).took += took
 	s.deliverMessages()
+}
+
+// feedMonitors shows a command to the monitors; not one that shows itself when it begins.
+func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
+	if cmd.Flags&command.SkipMonitor == 0 {
+		s.server.FeedMonitors(s.Namespace(), s.client.Remote, cmd, args)
+	}
 }
 
 // catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,
@@ -438,8 +434,8 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 func (s *Session) catchPanic(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.server.counters.Panics.Add(1)
-			s.server.options.Logger.Error("command panicked; connection closed",
+			s.server.Counters.Panics.Add(1)
+			s.server.Options.Logger.Error("command panicked; connection closed",
 				"command", s.call.Command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.closed = true
 			err = command.Error("ERR internal error; the connection is closed")
@@ -448,9 +444,6 @@ func (s *Session) catchPanic(run func() error) (err error) {
 	return run()
 }
 
-// errNoReply ends a command that must not be answered.
-var errNoReply = errors.New("no reply")
-
 // finish replaces the reply that starts at from by an error if there was one, and counts the
 // command. A command that waits is neither counted nor answered yet.
 func (s *Session) finish(cmd *command.Command, from int, err error) {
@@ -458,31 +451,31 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	t := s.statsFor(cmd)
 	t.calls++
 	switch {
-	case err == errBlocked:
+	case err == shared.ErrBlocked:
 		s.out.Truncate(from)
 		t.calls-- // it is counted when its wait is over
-	case err == errNoReply:
+	case err == shared.ErrNoReply:
 		s.out.Truncate(from)
 	case err != nil:
 		s.out.Truncate(from)
-		s.replyError(s.server.errorText(err))
+		s.replyError(s.server.ErrorText(err))
 		t.failed++
 	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
 		t.countRead(s.out.From(from))
 	}
-	if err != errBlocked {
+	if err != shared.ErrBlocked {
 		s.replies.apply(&s.out, cmd, from)
-		s.tracked.endCaching(cmd, s.queue)
+		s.tracked.EndCaching(cmd, s.queue != nil)
 	}
 	s.call = command.Call{}
 }
 
 // setNamespace makes the session work on another namespace.
 func (s *Session) setNamespace(n int) error {
-	space, err := s.server.store.Use(n)
+	space, err := s.server.Store.Use(n)
 	if err != nil {
 		return command.ErrDBIndex
 	}
-	s.host.Store, s.namespace = space, n
+	s.host.Store = space
 	return nil
 }

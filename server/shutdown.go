@@ -24,7 +24,7 @@ func (t *transport) shutdown() {
 		defer close(ended)
 		t.connections.Wait()
 	}()
-	if endsWithin(ended, t.server.options.ShutdownGrace) {
+	if endsWithin(ended, t.server.Options.ShutdownGrace) {
 		return
 	}
 	if t.loop != nil {
@@ -32,7 +32,7 @@ func (t *transport) shutdown() {
 	}
 	t.mu.Lock()
 	for c := range t.conns {
-		c.session.client.abort() // to close one of TLS would wait to say goodbye
+		c.session.client.Abort() // to close one of TLS would wait to say goodbye
 	}
 	t.mu.Unlock()
 	if !endsWithin(ended, forcedGrace) {

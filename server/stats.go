@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/redact"
-	"github.com/stavedb/stave/server/internal/slowlog"
 	"github.com/stavedb/stave/server/internal/stats"
 )
 
@@ -40,24 +38,28 @@ func (s *Session) flushStats() {
 	if t.command == nil {
 		return
 	}
-	if s.client.unnoted {
+	if s.client.Unnoted {
 		*t = sessionStats{}
 		return
 	}
-	stats := &s.server.counters.Commands[t.command.Index]
+	stats := &s.server.Counters.Commands[t.command.Index]
 	stats.Calls.Add(t.calls)
 	stats.Failed.Add(t.failed)
 	stats.Nanoseconds.Add(int64(t.took))
 	if t.calls > 0 {
-		s.server.counters.NoteLatency(stats, t.took/time.Duration(t.calls), t.calls)
+		s.server.Counters.NoteLatency(stats, t.took/time.Duration(t.calls), t.calls)
 	}
 	if t.hits > 0 {
-		s.server.counters.Hits.Add(t.hits)
+		s.server.Counters.Hits.Add(t.hits)
 	}
 	if t.misses > 0 {
-		s.server.counters.Misses.Add(t.misses)
+		s.server.Counters.Misses.Add(t.misses)
 	}
-	s.client.noteCommand(s, t.command)
+	queued := -1
+	if s.queue != nil {
+		queued = s.queue.requests.Len()
+	}
+	s.client.NoteCommand(t.command, s.statsSince, s.Namespace(), s.out.Version(), queued)
 	*t = sessionStats{}
 }
 
@@ -98,44 +100,4 @@ func (t *sessionStats) countRequest(r *request, took time.Duration, counters *st
 			counters.CountError(o.refusal)
 		}
 	}
-}
-
-// startTimer is the moment from which an execution counts, the zero time if executions are not
-// timed.
-func (v *Server) startTimer() (start time.Time) {
-	if v.tunables.slowerThan.Load() >= 0 || v.tunables.spikeMs.Load() > 0 {
-		start = time.Now()
-	}
-	return start
-}
-
-// elapsed is the time since start; none if executions are not timed.
-func elapsed(start time.Time) (took time.Duration) {
-	if !start.IsZero() {
-		took = time.Since(start)
-	}
-	return took
-}
-
-// noteSlow notes an execution that took long. more is how many commands ran with this one and
-// cannot be separated from it. With the log and spikes switched off it costs one comparison, and no
-// clock is read.
-func (v *Server) noteSlow(from *client, took time.Duration, cmd *command.Command, args [][]byte, more int) {
-	if took == 0 || from.unnoted {
-		return
-	}
-	limit := v.tunables.slowerThan.Load()
-	if least := v.tunables.spikeMs.Load(); least > 0 && took >= time.Duration(least)*time.Millisecond {
-		event := "command"
-		if cmd.Flags&command.Fast != 0 {
-			event = "fast-command"
-		}
-		v.spikes.Add(event, time.Now(), took.Milliseconds())
-	}
-	if cmd.Flags&command.SkipSlowlog != 0 || limit < 0 || took < time.Duration(limit)*time.Microsecond {
-		return
-	}
-	v.slowLog.Add(slowlog.Entry{
-		Took: took, Args: slowlog.Args(redact.Args(cmd, args), more), From: from.remote, Name: *from.name.Load(),
-	})
 }

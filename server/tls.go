@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/stavedb/stave/server/internal/certificates"
 )
-
-// handshakeTimeout is how long a TLS handshake may take. The connection takes one of the places of those that have not
-// authenticated meanwhile.
-const handshakeTimeout = 5 * time.Second
 
 // ClientCertificates says what the server asks of TLS clients.
 type ClientCertificates string
@@ -73,17 +68,17 @@ func (t *TLS) Certificate() *x509.Certificate { return certificates.Leaf(t.curre
 // certificate. It is called before the server serves.
 func (v *Server) ReloadTLS(t *TLS) {
 	v.secure.Store(t)
-	v.OnReload(func() error {
+	v.state.Settings.OnReload(func() (changed bool, err error) {
 		before := t.current.Load()
 		if err := t.Reload(); err != nil {
-			return fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
+			return false, fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
 		}
 		if now := t.current.Load(); !certificates.Same(before, now) {
-			v.reloaded = true
+			changed = true
 			leaf := certificates.Leaf(now)
 			v.options.Logger.Info("certificate reloaded", "file", t.options.CertFile, "name", certificates.Name(leaf), "valid to", leaf.NotAfter.UTC())
 		}
-		return nil
+		return changed, nil
 	})
 }
 
@@ -102,26 +97,4 @@ type tlsListener struct{ net.Listener }
 // load makes the configuration.
 func (o *TLSOptions) load() (*tls.Config, error) {
 	return certificates.Load(certificates.Files{Certificate: o.CertFile, Key: o.KeyFile, CA: o.CACertFile}, string(o.AuthClients), o.Protocols)
-}
-
-// handshake makes the handshake of TLS, if there is one, and reports whether the connection may go on. It runs on the
-// connection's goroutine, so a client that dawdles holds up no other; until it has ended the connection keeps its place
-// among those that have not authenticated, whether or not a password is needed.
-func (c *conn) handshake() bool {
-	encrypted, is := c.Conn.(*tls.Conn)
-	if !is {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(c.transport.context, handshakeTimeout)
-	defer cancel()
-	if err := encrypted.HandshakeContext(ctx); err != nil {
-		c.transport.server.counters.HandshakesFailed.Add(1)
-		c.transport.log.Debug("TLS handshake failed; connection closed", "address", c.session.client.remote, "error", err)
-		_ = encrypted.NetConn().Close() // before end, which would wait to say goodbye
-		return false
-	}
-	if c.session.who.authenticated {
-		c.session.who.releaseSlot()
-	}
-	return true
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Here a command meets the store. Three things happen in this order and must not be mixed up: the
@@ -31,33 +32,22 @@ func (s *Session) runCall() error {
 	}
 	from := s.out.Len()
 	err := s.transact(cmd.Writes(args), s.keys, s.runInCallTx)
-	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !errors.Is(err, errWouldWait) {
+	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !errors.Is(err, shared.ErrWouldWait) {
 		s.out.Truncate(from) // what could not be saved can be read
 		err = s.transact(false, s.keys, s.runInCallTx)
 	}
 	return err
 }
 
-// errPanicked rolls a transaction back whose command panicked. It reaches no client.
-var errPanicked = errors.New("server: command panicked")
-
-// errWouldWait ends a command of a session that must not wait for a lock that somebody holds. The
-// session leaves the event loop and executes it again.
-var errWouldWait = errors.New("server: command would wait for a lock")
-
-// errLong ends a command of a session in an event loop that turns out to take long. It has changed
-// nothing. The session leaves the event loop and executes it again.
-var errLong = errors.New("server: command takes long")
-
 // begin begins a transaction over keys, or over the whole store if there are none. A session in an
-// event loop does not wait for locks: see errWouldWait.
+// event loop does not wait for locks: see shared.ErrWouldWait.
 func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 	if write {
 		s.presence.writesFor = s.presence.request
 	}
 	if !s.inLoop {
-		if s.server.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long
-			tx, err = s.beginBesideScript(write, keys)
+		if s.scripts.Runs.Any() { // also one that is short so far: it may hold the locks for long
+			tx, err = s.scripts.BeginAlongside(s.host.Store, write, keys, s.call.Command != nil && s.call.Command.Flags&command.RunsScript != 0, s.interrupt)
 		} else {
 			tx, err = s.host.Store.Begin(write, keys...)
 		}
@@ -67,7 +57,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 		return tx, err
 	}
 	if len(keys) == 0 {
-		return nil, errWouldWait
+		return nil, shared.ErrWouldWait
 	}
 	return s.tryBegin(write, keys)
 }
@@ -76,7 +66,7 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
 	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, keys...)
 	if err == nil && !ok {
-		err = errWouldWait
+		err = shared.ErrWouldWait
 	}
 	return tx, err
 }
@@ -84,7 +74,7 @@ func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
 // transact runs fn in a transaction over keys, or over the whole store if there are none. It
 // commits and does not wait for the disk: awaitDurable does, once for all commands whose replies
 // leave together. tx.End commits if err is nil and rolls back otherwise. It is deferred, with err
-// set to errPanicked, so that a panic in fn rolls back and releases the locks before it travels on
+// set to shared.ErrPanicked, so that a panic in fn rolls back and releases the locks before it travels on
 // to catchPanic.
 func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
 	before := s.out.Len()
@@ -92,43 +82,34 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 	if err != nil {
 		return err
 	}
-	err = errPanicked
+	err = shared.ErrPanicked
 	defer func() {
-		waits := err == errBlocked
+		waits := err == shared.ErrBlocked
 		if waits {
 			err = nil // what has been done before the wait, such as the consumer that XREADGROUP makes, stays
 		}
 		ticket, failed := tx.End(err)
 		if write && failed == nil {
-			s.holdReplies(ticket, before)
+			s.unsynced.Hold(ticket, before)
 		}
 		if err = failed; waits && (failed == nil || !s.abandonWait()) {
-			err = errBlocked
+			err = shared.ErrBlocked
 		}
 	}()
 	err = fn(tx)
 	return err
 }
 
-// holdReplies notes a commit that the reply which starts at from must not leave before. Replies
-// that came before it in the output may leave: they depend on nothing that is not durable.
-func (s *Session) holdReplies(ticket db.Ticket, from int) {
-	if s.undurable == 0 {
-		s.heldFrom = from
-	}
-	s.undurable = max(s.undurable, ticket)
-}
-
 // runInTx runs one of several commands of a unit. A refusal becomes the command's reply, which the caller counts: the
 // command's writes are rolled back, and the unit continues. An error is a failure of the store, which ends the unit, or
-// errLong. limit is how long the output may become. A reply that is too large is a refusal too. The savepoint is taken
+// shared.ErrLong. limit is how long the output may become. A reply that is too large is a refusal too. The savepoint is taken
 // for what writes or publishes: a read has nothing to roll back. The hooks of keymiss run before the decision, since
 // they may fail.
 func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error) {
 	from := c.Out.Len()
 	limitReply(c.Out, c.Command, limit)
 	var mark db.Savepoint
-	write := c.Command.Writes(c.Args) || c.Tx != nil && (c.Command.Flags&command.RunsScript != 0 || isPublish(c.Command))
+	write := c.Command.Writes(c.Args) || c.Tx != nil && (c.Command.Flags&command.RunsScript != 0 || c.Command.Publishes())
 	if write {
 		mark = c.Tx.Savepoint()
 	}
@@ -138,15 +119,16 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 		serverside.DB.SetRoom(c.Tx, s.askRoom)
 	}
 	err = c.Command.Run(c)
-	c.Out.GiveAsked()
-	s.tracked.note(c)
+	c.Out.Reserve(0)
+	s.tracked.Note(c)
 	if err == nil && c.Out.Dropped() {
 		err = s.errExceeded(c)
 	}
 	if err == nil { // last, because a read that is given up and repeated has no savepoint that takes it back
 		err = s.notifyMisses(c)
 	}
-	if err == nil || err != errNoRoom && !command.IsRefusal(err) {
+	again := err == shared.ErrNoRoom || err == shared.ErrLong || err == shared.ErrRestart // it is executed again: nothing of it may stay
+	if err == nil || !again && !command.IsRefusal(err) {
 		return "", err
 	}
 	if write {
@@ -154,12 +136,12 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 			return "", err // what the command wrote must not be committed with the unit
 		}
 	}
-	if err == errNoRoom {
+	if again {
 		return "", err
 	}
 	c.Out.Truncate(from)
 	c.Out.SetLimit(limit) // what was too long is no matter of the whole unit
-	refusal = s.server.errorText(err)
+	refusal = s.server.ErrorText(err)
 	c.Out.Error(refusal)
 	return refusal, nil
 }
@@ -169,19 +151,19 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 // connection ends, for its client could not tell which of its commands the error is about. With
 // SyncInterval and SyncNone there is nothing to wait for.
 func (s *Session) awaitDurable() {
-	if s.undurable != 0 {
-		s.endDurable(s.host.Store.WaitDurable(s.undurable))
+	if s.unsynced.Ticket != 0 {
+		s.endDurable(s.host.Store.WaitDurable(s.unsynced.Ticket))
 	}
 }
 
 // endDurable is what follows the wait.
 func (s *Session) endDurable(err error) {
-	s.undurable = 0
+	s.unsynced.Ticket = 0
 	if err == nil {
 		return
 	}
-	s.out.Truncate(s.heldFrom)
-	s.replyError(s.server.errorText(err))
+	s.out.Truncate(s.unsynced.From)
+	s.replyError(s.server.ErrorText(err))
 	s.closed = true
-	s.server.options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
+	s.server.Options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -11,74 +12,30 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
+
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // The transport's constants.
 const (
-	readSize         = 16 << 10          // bytes of one read while reads are small
-	maxReadSize      = 256 << 10         // bytes of one read once a client sends much
-	keepReadBuffer   = 2 * time.Second   // that it keeps such a buffer when it sends nothing more
-	writeSize        = 256 << 10         // bytes of one write; each has its own time-out
-	defaultKeepAlive = 300 * time.Second // between TCP keep-alive probes, as in Redis
-	uploadRate       = 64 << 10          // bytes a second that a large command is given beyond PartialTimeout
-	coarseSecond     = time.Second       // deadlines are renewed this often, not at each read and write
+	readSize       = 16 << 10        // bytes of one read while reads are small
+	maxReadSize    = 256 << 10       // bytes of one read once a client sends much
+	keepReadBuffer = 2 * time.Second // that it keeps such a buffer when it sends nothing more
+	writeSize      = 256 << 10       // bytes of one write; each has its own time-out
+	coarseSecond   = time.Second     // deadlines are renewed this often, not at each read and write
 )
 
-// Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
-// accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
-// commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
-// connections and waits for all its goroutines, but not for a command that goes on two seconds after it was told to end.
-// It returns nil when ctx ended it. The store stays open.
-func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
-	v, err := New(store, o)
-	if err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	return v.Serve(ctx, ln)
-}
-
-// Serve is what the function Serve calls. A server may serve several listeners; when the
-// last has ended, it reports to nobody what happens to keys any more.
-func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
-
-// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of
-// them has ended.
-func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
-	if err := v.checkListener(ln); err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	v.mu.Lock()
-	v.address = ln.Addr()
-	v.mu.Unlock()
-	v.addServing(1)
-	defer v.addServing(-1)
-	ctx, shutDown := context.WithCancel(ctx)
-	defer v.endedBy(shutDown)()
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-	t := &transport{server: v, context: work, log: v.options.Logger, public: !isLocal(ln.Addr()), conns: make(map[*conn]struct{})}
-	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
-	defer stop()
-	err := t.accept(ctx, ln)
-	_ = ln.Close() // closed already, unless accepting failed
-	select {
-	case <-retired:
-		err = nil
-		t.linger(ctx)
-	default:
-	}
-	t.shutdown()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+// newTransport returns the transport of a listener. newSession makes the sessions; ctx ends when the transport is to.
+func newTransport(state *shared.State, newSession func() *Session, ctx context.Context, local bool) *transport {
+	return &transport{server: state, newSession: newSession, context: ctx, log: state.Options.Logger, public: !local, conns: make(map[*conn]struct{})}
 }
 
 // transport is the connections of one listener. It outlives none of them, but for what shutdown does not wait for.
 type transport struct {
-	server      *Server
+	server      *shared.State
+	newSession  func() *Session
 	context     context.Context // ends when the transport does: for commands that take long
 	log         *slog.Logger
 	public      bool           // other machines can reach the listener
@@ -133,7 +90,7 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 	default:
 		return false
 	}
-	if t.server.options.Transport != TransportEventLoop {
+	if !t.server.Options.EventLoop {
 		return false
 	}
 	if t.loop == nil {
@@ -151,28 +108,27 @@ func (t *transport) adopt(nc net.Conn, s *Session) bool {
 // start serves a connection, or turns it away.
 func (t *transport) start(nc net.Conn) {
 	v := t.server
-	if t.public && !v.users.Default().Rules().NeedsPassword() && !isLocal(nc.RemoteAddr()) {
-		v.counters.Rejected.Add(1)
+	if t.public && !v.Users.Default().Rules().NeedsPassword() && !socket.IsLocal(nc.RemoteAddr()) {
+		v.Counters.Rejected.Add(1)
 		t.turnAway(nc, "DENIED connections from other machines are accepted only while the default user needs a password: CONFIG SET requirepass, or ACL SETUSER default")
 		return
 	}
-	needsSlot := v.users.Default().Rules().NeedsPassword() || socket.IsTLS(nc)
+	needsSlot := v.Users.Default().Rules().NeedsPassword() || socket.IsTLS(nc)
 	if reason := t.admit(needsSlot); reason != "" {
-		v.counters.Rejected.Add(1)
+		v.Counters.Rejected.Add(1)
 		t.turnAway(nc, "ERR "+reason)
 		return
 	}
-	v.counters.Connections.Add(1)
+	v.Counters.Connections.Add(1)
 	if tcp, ok := socket.Raw(nc).(*net.TCPConn); ok {
 		// Failing to set it costs the detection of dead peers, no more.
-		_ = tcp.SetKeepAliveConfig(v.keepAlive())
+		_ = tcp.SetKeepAliveConfig(t.keepAlive())
 	}
-	s := v.NewSession()
+	s := t.newSession()
 	s.host.Context = t.context
-	s.presence.probe = socket.ProbeOf(nc)
-	s.out.SetBudget(&v.replies.Budget)
-	s.client.remote, s.client.local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !isLocal(nc.RemoteAddr())
+	s.out.SetBudget(&v.Replies.Budget)
+	s.client.Remote, s.client.Local = nc.RemoteAddr().String(), nc.LocalAddr().String()
+	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !socket.IsLocal(nc.RemoteAddr())
 	s.who.startUnknown(socket.IsTLS(nc))
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
@@ -180,8 +136,8 @@ func (t *transport) start(nc net.Conn) {
 }
 
 // keepAlive is how the system probes whether the other end of an idle connection is still there.
-func (v *Server) keepAlive() net.KeepAliveConfig {
-	period := time.Duration(v.tunables.keepAlive.Load()) * time.Second
+func (t *transport) keepAlive() net.KeepAliveConfig {
+	period := time.Duration(t.server.Tunables.KeepAlive.Load()) * time.Second
 	return net.KeepAliveConfig{Enable: period > 0, Idle: period, Interval: max(period/3, time.Second), Count: 3}
 }
 
@@ -199,19 +155,12 @@ func (t *transport) turnAway(nc net.Conn, text string) {
 func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
 	c := &conn{Conn: nc, transport: t, session: s}
 	raw := socket.Raw(nc)
-	s.client.fd, s.client.wake = socket.Number(nc), c.wake
-	s.client.abort = func() {
-		s.client.killed.Store(true)
-		_ = raw.Close()
-	}
-	s.client.kill = func() {
-		s.client.abort()
-		s.client.endWaitOf(timedOut)
-	}
+	s.client.FD = socket.Number(nc)
+	s.client.Attach(&clients.Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	t.server.register(s)
+	t.server.Clients.Add(&s.client)
 	t.connections.Go(c.serve)
 }
 
@@ -223,7 +172,7 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 	if t.stopping.Load() {
 		return "the server is shutting down"
 	}
-	if reason = t.server.takePlace(needsSlot); reason == "" {
+	if reason = t.server.TakePlace(needsSlot); reason == "" {
 		t.open++
 	}
 	return reason
@@ -232,11 +181,11 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 // forget is the end of what admit and register began, for a connection that is closed.
 func (t *transport) forget(s *Session) {
 	s.who.releaseSlot()
-	s.client.figures.leave(t.server)
+	t.server.KeepPeaks(&s.client.Figures)
 	s.out.Close()
-	t.server.counters.ClientBytes.Add(-s.client.bufferBytes.Swap(0))
-	t.server.open.Add(-1)
-	t.server.unregister(s)
+	t.server.Counters.ClientBytes.Add(-s.client.BufferBytes.Swap(0))
+	t.server.Open.Add(-1)
+	t.server.Clients.Remove(&s.client)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 && t.left != nil {
@@ -274,8 +223,8 @@ func (c *conn) serve() {
 		n, err := c.read()
 		interrupted := err != nil && c.interrupted(err)
 		if n > 0 {
-			c.transport.server.counters.In.Add(int64(n))
-			c.transport.server.counters.Reads.Add(1)
+			c.transport.server.Counters.In.Add(int64(n))
+			c.transport.server.Counters.Reads.Add(1)
 		}
 		if n > 0 || interrupted || err == nil {
 			c.session.Feed(c.buf[:n])
@@ -304,7 +253,7 @@ func (c *conn) read() (int, error) {
 		by = c.session.partialDeadline(c.session.owes(time.Now()))
 	} else {
 		// As in Redis a subscriber may listen for ever.
-		if idle := time.Duration(c.transport.server.tunables.idleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
+		if idle := time.Duration(c.transport.server.Tunables.IdleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
 			by = time.Now().Add(idle)
 		}
 	}
@@ -348,16 +297,29 @@ func (c *conn) setReadDeadline(by time.Time) error {
 var past = time.Unix(1, 0)
 
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
-// sends is kept. The read ends when the wait does.
+// sends is kept. The read ends when the wait does. Where nothing is read it looks at the connection each second.
 func (c *conn) readBlocked() (int, error) {
-	if c.session.parser.Ahead() >= c.transport.server.pauseAt || c.session.room != nil {
-		c.session.waitOnce(c.transport.context)
+	if c.session.parser.Ahead() >= c.transport.server.PauseAt || c.session.room != nil {
+		if c.hasLeft() {
+			return 0, io.EOF
+		}
+		c.session.waitOnce(c.transport.context, coarseSecond)
 		return 0, nil
 	}
-	if err := c.setReadDeadline(c.session.blocked.deadline); err != nil {
+	if err := c.setReadDeadline(c.session.blocked.Deadline); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(c.buf)
+}
+
+// hasLeft reports whether the client has left while its session waits in a command. One that waits for memory for its
+// reply may have ended only what it sends.
+func (c *conn) hasLeft() bool {
+	if !c.session.client.CanProbe() {
+		return false
+	}
+	state := c.session.client.Probe()
+	return state == socket.Broken || state == socket.Half && c.session.room == nil
 }
 
 // wake makes a read end, for the session may go on. It may be called from any goroutine, and too
@@ -396,15 +358,15 @@ func (c *conn) flush() bool {
 			continue
 		}
 		out = out[:min(len(out), writeSize)]
-		if now := time.Now(); c.writeBy.Sub(now) < v.options.WriteTimeout {
-			c.writeBy = now.Add(v.options.WriteTimeout + coarseSecond)
+		if now := time.Now(); c.writeBy.Sub(now) < v.Options.WriteTimeout {
+			c.writeBy = now.Add(v.Options.WriteTimeout + coarseSecond)
 			if err := c.SetWriteDeadline(c.writeBy); err != nil {
 				return false
 			}
 		}
 		n, err := c.Write(out)
-		v.counters.Out.Add(int64(n))
-		v.counters.Writes.Add(1)
+		v.Counters.Out.Add(int64(n))
+		v.Counters.Writes.Add(1)
 		if err != nil && !c.session.presence.outlives(err, c.session.closed) {
 			return false
 		}
@@ -438,8 +400,8 @@ func (c *conn) resizeBuffer(n int) {
 // accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that
 // is too much.
 func (c *conn) accountMemory() {
-	if v := c.transport.server; v.accountMemory(c.session, c.session.Held()+len(c.buf)) {
-		v.evictLargestClients()
+	if v := c.transport.server; c.session.accountMemory(c.session.Held() + len(c.buf)) {
+		v.EvictLargestClients()
 	}
 }
 

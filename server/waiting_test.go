@@ -185,3 +185,33 @@ func TestShutdownEndsWaiting(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	})
 }
+
+// TestKilledInALongPipeline: of a pipeline of commands that wait one after the other, and that is longer than the server
+// reads meanwhile, replies arrive one by one, and nothing more is executed once the client is killed.
+func TestKilledInALongPipeline(t *testing.T) { eachTransport(t, killedInALongPipeline) }
+
+func killedInALongPipeline(t *testing.T, transport server.Transport) {
+	v, address := serve(t, &server.Options{Transport: transport}, func(v *server.Server) { v.PauseAt(16 << 10) })
+	other := dial(t, address)
+	waits := wireText("BLPOP", strings.Repeat("x", 100), "0.03")
+	c := dial(t, address)
+	go func() { _, _ = c.Conn.Write([]byte(strings.Repeat(waits+"INCR count\r\n", 500))) }()
+	c.line()
+	c.expect(":1\r\n")
+	count := func() string {
+		other.send("GET count\r\n")
+		other.line()
+		return other.line()
+	}
+	if now := count(); len(now) > len("99\r\n") {
+		t.Errorf("the first reply arrived when count was %q", now)
+	}
+	other.send("CLIENT KILL ADDR " + c.Conn.LocalAddr().String() + "\r\n")
+	other.expect(":1\r\n")
+	awaitClients(t, v, 1)
+	killed := count()
+	time.Sleep(300 * time.Millisecond)
+	if now := count(); now != killed {
+		t.Errorf("killed when count was %q, and then it was %q", killed, now)
+	}
+}

@@ -22,26 +22,48 @@ type Writer struct {
 	limit    int  // 0: none
 	exceeded bool // something was dropped because of limit
 	parts    parts
+	account  account
 }
 
 // SetLimit makes the writer drop every bulk string that would take it beyond n bytes, 0 meaning no limit, and clears
-// Exceeded. It keeps one reply from taking all memory; the caller truncates the incomplete reply. Only with a limit
-// does a writer ask its Budget: what is written without one is a reply that must not be given up.
-func (w *Writer) SetLimit(n int) { w.limit, w.exceeded, w.parts.short = n, false, false }
+// Exceeded and Dropped. It keeps one reply from taking all memory; the caller truncates the incomplete reply. Only with
+// a limit does a writer ask its Budget: what is written without one is a reply that must not be given up.
+func (w *Writer) SetLimit(n int) {
+	w.limit, w.exceeded = n, false
+	w.account.short, w.account.counted = 0, 0
+}
 
-// Exceeded reports whether something was dropped since SetLimit.
+// Exceeded reports whether something was dropped since SetLimit because of the limit.
 func (w *Writer) Exceeded() bool { return w.exceeded }
 
-// fits reports whether n more bytes are within the limit.
+// Dropped reports whether something was dropped since SetLimit, because of the limit or of the budget.
+func (w *Writer) Dropped() bool { return w.exceeded || w.account.counted > 0 }
+
+// fits reports whether n more bytes are within the limit, and nothing before them was dropped because of the budget.
+// Then they are counted, and what came meanwhile without asking is dropped.
 func (w *Writer) fits(n int) bool {
-	if w.parts.short {
-		return w.countOnly(n)
+	a := &w.account
+	dropped := a.counted > 0
+	if dropped {
+		a.counted += n
+		a.short += n
+		n = a.counted
+		w.buf = w.buf[:min(a.from, len(w.buf))]
 	}
 	if w.limit > 0 && w.Len()+n > w.limit {
 		w.exceeded = true
 		return false
 	}
-	return true
+	return !dropped
+}
+
+// room reports whether n more bytes fit, and takes memory for them.
+func (w *Writer) room(n int) bool { return w.fits(n) && (w.grow(n) || w.drop(n)) }
+
+// drop counts n bytes that the budget is short of, and returns false.
+func (w *Writer) drop(n int) bool {
+	w.account.counted, w.account.from = n, len(w.buf)
+	return false
 }
 
 // SetVersion selects the protocol for the replies that follow: 2 or 3.
@@ -104,7 +126,7 @@ func (w *Writer) Discard(n int) {
 		copy(w.buf, w.buf[w.sent:])
 		w.buf = w.buf[:rest]
 	case cap(w.buf) > keepReplies:
-		w.give(w.buf) // one large reply must not cost its connection memory for good
+		giveBuffer(w.buf) // one large reply must not cost its connection memory for good
 		w.buf, w.own = w.own, nil
 		w.giveBack()
 	default:
@@ -113,43 +135,34 @@ func (w *Writer) Discard(n int) {
 	w.sent = 0
 }
 
-// makeRoom makes room for n more bytes, in a shared buffer if they are many. It reports false if the budget is short:
-// then nothing is to be written.
-func (w *Writer) makeRoom(n int) bool {
+// grow takes memory for n more bytes: another part of a long reply, or a longer buffer, which is a shared one unless it
+// is short. It reports false if the budget is short.
+func (w *Writer) grow(n int) bool {
 	need := len(w.buf) + n
 	if need <= cap(w.buf) || need <= keepReplies/4 {
 		return true
 	}
-	if need > PartSize && w.inParts() {
-		return w.startPart(n) || w.dropShort(n)
+	if need > PartSize && w.account.budget != nil && !w.account.budget.Whole {
+		return w.startPart(n)
 	}
-	most := maxShared
-	if w.parts.budget != nil && need <= PartSize {
-		most = PartSize // a short reply asks for nothing that only a long one would take
-	}
-	if need > maxShared || need > PartSize && w.parts.budget != nil {
-		need = max(need, 2*cap(w.buf)) // each byte is moved, and the budget asked, a few times at most
-	}
-	size := max(need, min(w.drained, most)) // a client that has been sent much is expected to be sent as much again
-	isLong := size > PartSize && w.parts.budget != nil
-	if isLong {
-		if _, size = sharedFor(size); !w.reserve(size) { // besides what is in the buffer now
-			return w.dropShort(n)
+	size := max(need, min(w.drained, PartSize)) // a client that has been sent much is expected to be sent as much again
+	if size > PartSize {
+		_, size = sharedFor(max(size, 2*cap(w.buf))) // each byte is moved, and the budget asked, a few times at most
+		if !w.take(size) {                           // besides what is in the buffer now
+			return false
 		}
 	}
 	b := append(takeBuffer(size), w.buf...)
 	w.leaveBuffer()
 	w.buf = b
-	if isLong {
-		w.giveBack()
-	}
+	w.giveBack()
 	return true
 }
 
 // leaveBuffer gives the buffer away whose contents have been moved to another.
 func (w *Writer) leaveBuffer() {
 	if cap(w.buf) > keepReplies {
-		w.give(w.buf)
+		giveBuffer(w.buf)
 	} else {
 		w.own = w.buf[:0]
 	}
@@ -165,6 +178,13 @@ func (w *Writer) Truncate(n int) {
 	if cap(w.buf) > PartSize && w.Len() == 0 {
 		w.Discard(0) // what has been given up takes no memory
 	}
+}
+
+// Close gives everything back. Nothing is to be written afterwards.
+func (w *Writer) Close() {
+	w.Discard(w.Len())
+	w.buf, w.own, w.account.reserved = nil, nil, 0 // a panic may have left what Reserve has taken
+	w.giveBack()
 }
 
 func (w *Writer) begin(kind Kind, n int) { w.buf = appendHeader(w.buf, byte(kind), n) }
@@ -206,7 +226,7 @@ func (w *Writer) Int(n int64) {
 
 // Bulk writes a bulk string. A nil slice is an empty string, not a null.
 func (w *Writer) Bulk(b []byte) {
-	if !w.fits(len(b)+16) || !w.makeRoom(len(b)+bulkHeader) {
+	if !w.room(len(b) + bulkHeader) {
 		return
 	}
 	w.begin(BulkString, len(b))
@@ -214,41 +234,35 @@ func (w *Writer) Bulk(b []byte) {
 	w.crlf()
 }
 
-// bulkHeader is how much room a bulk string's header may need, and its line end with it.
-const bulkHeader = len("$9223372036854775807\r\n\r\n")
+// bulkHeader is how much room the header of a bulk string needs, and the line end after it.
+const bulkHeader = len("$99999999999\r\n\r\n")
 
 // BeginBulk returns a buffer to append the contents of a bulk string to, which is the writer's own: a long value is
 // read to where it will be sent from. The length is not known yet: value and header are expected to be as long as the
-// last ones, so that the value is copied once; but the first value of a reply that is kept whole is not expected to be
-// longer than PartSize. EndBulk or nothing at all follows.
+// last ones, so that the value is copied once, unless there is no room for that. In a reply that is kept whole, where the
+// value would move all that is before it, it is not expected to be longer than PartSize, and must have room for that.
+// EndBulk or nothing at all follows.
 func (w *Writer) BeginBulk() []byte {
-	w.expect(w.value + bulkHeader)
-	var room [bulkHeader]byte
-	return append(w.buf, room[:w.header]...)
-}
-
-// expect makes room for n more bytes, of which nothing is known but that as many came the last time: it takes
-// nothing that the budget does not have.
-func (w *Writer) expect(n int) {
-	n = min(n, maxShared-partSlack)
-	need := len(w.buf) + n
-	switch {
-	case len(w.buf) == 0 && need > PartSize && w.parts.budget != nil && w.parts.budget.Whole:
-		// A short value would ask for the room of the long one before it.
-	case need > cap(w.buf) && need > PartSize && w.inParts():
-		w.expectPart(n) // so that a long value does not move what is before it
-	case len(w.buf) == 0 && w.drained > keepReplies:
-		w.makeRoom(max(n, min(w.drained, PartSize)))
-	case need > keepReplies:
-		w.makeRoom(n)
+	n, whole := min(w.value+bulkHeader, maxShared-partSlack), w.account.budget != nil && w.account.budget.Whole
+	if whole {
+		n = min(n, PartSize)
 	}
+	switch {
+	case w.Dropped() || w.grow(n):
+	case whole:
+		w.drop(n)
+	default:
+		w.account.short = 0
+	}
+	var header [bulkHeader]byte
+	return append(w.buf, header[:w.header]...)
 }
 
 // EndBulk writes the bulk string that has been appended to what BeginBulk returned.
 func (w *Writer) EndBulk(b []byte) {
 	at := len(w.buf)
 	value := b[at+w.header:]
-	if !w.fits(len(value) + 16) {
+	if !w.fits(len(value) + bulkHeader) {
 		return
 	}
 	var room [bulkHeader]byte
@@ -260,9 +274,9 @@ func (w *Writer) EndBulk(b []byte) {
 	copy(b[at:], header)
 	b = append(b, '\r', '\n')
 	w.header, w.value = len(header), len(value)
-	w.parts.asked = 0 // it was for b
-	if cap(b) > PartSize && !w.reserve(cap(b)-cap(w.buf)) {
-		w.dropShort(len(value))
+	w.account.reserved = 0 // it was for b
+	if cap(b) > PartSize && !w.take(cap(b)-cap(w.buf)) {
+		w.drop(len(value) + bulkHeader)
 		return
 	}
 	if cap(b) != cap(w.buf) {
@@ -273,7 +287,7 @@ func (w *Writer) EndBulk(b []byte) {
 
 // BulkString is [Writer.Bulk] for a string.
 func (w *Writer) BulkString(s string) {
-	if !w.fits(len(s)+16) || !w.makeRoom(len(s)+bulkHeader) {
+	if !w.room(len(s) + bulkHeader) {
 		return
 	}
 	w.begin(BulkString, len(s))
@@ -289,7 +303,7 @@ func (w *Writer) BulkInt(n int64) {
 
 // Null writes a null, within the limit: a reply may have many of them.
 func (w *Writer) Null() {
-	if !w.fits(len("$-1\r\n")) || !w.makeRoom(len("$-1\r\n")) {
+	if !w.room(len("$-1\r\n")) {
 		return
 	}
 	if w.resp3 {
@@ -372,8 +386,8 @@ func (w *Writer) EndSet(m Mark, n int) {
 // insert puts a header before the elements written since m. Moving the elements once costs less than counting them
 // first.
 func (w *Writer) insert(m Mark, kind Kind, n int) {
-	if w.parts.short {
-		return
+	if w.account.counted > 0 {
+		return // the elements may be gone
 	}
 	var scratch [24]byte
 	header := appendHeader(scratch[:0], byte(kind), n)

@@ -77,8 +77,8 @@ func TestWriterParts(t *testing.T) {
 	}
 }
 
-// TestBudget: who finds no room writes nothing more and says how much it needs; who has no limit takes it all the same;
-// whoever waits hears of what is given back.
+// TestBudget: a writer that finds no room writes nothing more and says how much it needs; one without a limit takes it all
+// the same; what is given back is reported.
 func TestBudget(t *testing.T) {
 	const mib = 1 << 20
 	budget := &resp.Budget{Allowance: mib}
@@ -104,8 +104,8 @@ func TestBudget(t *testing.T) {
 	}
 	if from := b.Len(); fill(b, 4) {
 		t.Fatal("the budget has no end")
-	} else if short, wanted := b.Short(); !short || wanted < mib || wanted > 4*mib || b.Held() > budget.Allowance+len(value)+1000 {
-		t.Fatalf("short: %t, wanted %d, holds %d", short, wanted, b.Held())
+	} else if b.Short() < mib || b.Short() > 4*mib || b.Held() > budget.Allowance+len(value)+1000 {
+		t.Fatalf("short of %d, holds %d", b.Short(), b.Held())
 	} else {
 		b.Truncate(from)
 	}
@@ -118,7 +118,6 @@ func TestBudget(t *testing.T) {
 	}
 	given := 0
 	budget.Given = func() { given++ }
-	budget.Wanted(true)
 	a.Close()
 	if given == 0 || budget.HasRoom(4*mib) || !budget.HasRoom(mib) {
 		t.Fatalf("%d calls, %d bytes taken", given, budget.Taken())
@@ -133,8 +132,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestAsk: what a value takes before it is written is in the budget, and is the writer's when it has been written.
-func TestAsk(t *testing.T) {
+// TestReserve: what a value takes before it is written is in the budget, and is the writer's when it has been written.
+func TestReserve(t *testing.T) {
 	b := &resp.Budget{Allowance: 1 << 20}
 	b.SetLimit(8 << 20)
 	var w, other resp.Writer
@@ -143,27 +142,27 @@ func TestAsk(t *testing.T) {
 	w.SetLimit(64 << 20)
 	other.SetLimit(64 << 20)
 	const n = 6 << 20
-	if !w.Ask(n) || !w.Ask(n-1) || b.Taken() != n-1<<20 {
+	if !w.Reserve(n-1) || !w.Reserve(n) || b.Taken() != n-1<<20 || w.Reserved() != n {
 		t.Fatalf("taken: %d", b.Taken())
 	}
-	if other.Ask(n) {
+	if other.Reserve(n) {
 		t.Error("there is room for another as long")
 	}
-	if short, wanted := other.Short(); !short || wanted != n-1<<20 {
-		t.Errorf("short: %v, wanted: %d", short, wanted)
+	if short := other.Short(); short != n-1<<20 {
+		t.Errorf("short of %d", short)
 	}
 	w.EndBulk(append(w.BeginBulk(), make([]byte, n)...))
-	if b.Taken() != int64(w.Taken()) || w.Len() < n || w.Taken() < n-1<<20 {
+	if b.Taken() != int64(w.Taken()) || w.Len() < n || w.Taken() < n-1<<20 || w.Reserved() != 0 {
 		t.Errorf("%d bytes, taken: %d, by the writer %d", w.Len(), b.Taken(), w.Taken())
 	}
 	w.Discard(w.Len())
 	if b.Taken() != 0 {
 		t.Errorf("%d bytes are taken when all is sent", b.Taken())
 	}
-	if !w.Ask(n) {
+	if !w.Reserve(n) {
 		t.Error("no room")
 	}
-	w.GiveAsked()
+	w.Reserve(0)
 	if b.Taken() != 0 {
 		t.Errorf("%d bytes are taken when they have been given back", b.Taken())
 	}
@@ -261,8 +260,8 @@ func TestWholeWriterExpectsNothing(t *testing.T) {
 	}
 }
 
-// TestTryAsk: what is asked for takes the place of what was, and a refusal has no consequence.
-func TestTryAsk(t *testing.T) {
+// TestReserveAgain: what is reserved takes the place of what was, and a refusal has no consequence.
+func TestReserveAgain(t *testing.T) {
 	b := &resp.Budget{}
 	b.SetLimit(8 << 20)
 	var w, other resp.Writer
@@ -270,20 +269,23 @@ func TestTryAsk(t *testing.T) {
 	other.SetBudget(b)
 	w.SetLimit(64 << 20)
 	other.SetLimit(64 << 20)
-	if !w.TryAsk(6<<20) || !w.TryAsk(2<<20) || b.Taken() != 2<<20 || !other.TryAsk(5<<20) || b.Taken() != 7<<20 {
+	if !w.Reserve(6<<20) || !w.Reserve(2<<20) || b.Taken() != 2<<20 || !other.Reserve(5<<20) || b.Taken() != 7<<20 {
 		t.Fatalf("taken: %d", b.Taken())
 	}
-	if w.TryAsk(4<<20) || w.Dropped() || b.Taken() != 7<<20 {
-		t.Errorf("dropped: %v, taken: %d", w.Dropped(), b.Taken())
+	if w.Reserve(4<<20) || w.Dropped() || w.Short() != 4<<20 || b.Taken() != 7<<20 {
+		t.Errorf("dropped: %v, short of %d, taken: %d", w.Dropped(), w.Short(), b.Taken())
 	}
-	w.GiveAsked()
-	if other.GiveAsked(); b.Taken() != 0 {
+	if !w.Reserve(1<<20) || w.Short() != 0 {
+		t.Errorf("short of %d when there is room", w.Short())
+	}
+	w.Reserve(0)
+	if other.Reserve(0); b.Taken() != 0 {
 		t.Errorf("taken: %d", b.Taken())
 	}
 }
 
 // TestShortReplyIsNotTooLong: a reply that the budget has no room for is too long by its own length alone, not by what
-// else its writer has taken or asked for.
+// else its writer has taken or reserved. Nothing that follows is written, and it says what it needs.
 func TestShortReplyIsNotTooLong(t *testing.T) {
 	const mib = 1 << 20
 	b := &resp.Budget{}
@@ -292,12 +294,12 @@ func TestShortReplyIsNotTooLong(t *testing.T) {
 	other.SetBudget(b)
 	w.SetBudget(b)
 	other.SetLimit(64 * mib)
-	if !other.Ask(12 * mib) {
+	if !other.Reserve(12 * mib) {
 		t.Fatal("no room")
 	}
 	fill := func(values int) {
 		w.SetLimit(16 * mib)
-		w.Ask(6 * mib)
+		w.Reserve(6 * mib)
 		for range values {
 			w.Bulk(make([]byte, 2*mib-50))
 		}
@@ -305,20 +307,31 @@ func TestShortReplyIsNotTooLong(t *testing.T) {
 	if fill(7); !w.Dropped() || w.Exceeded() {
 		t.Errorf("14 MiB of 16: dropped %v, too long %v", w.Dropped(), w.Exceeded())
 	}
+	short, written := w.Short(), w.Len()
+	w.Int(1)
+	w.EndBulk(append(w.BeginBulk(), "short"...))
+	if w.Reserve(mib) || w.Short() < short || short < 13*mib || w.Len() != written {
+		t.Errorf("short of %d, then of %d; %d bytes are written, then %d", short, w.Short(), written, w.Len())
+	}
 	w.Truncate(0)
 	if fill(9); !w.Exceeded() {
 		t.Error("18 MiB of 16 are not too long")
 	}
+	w.Truncate(0)
+	w.SetLimit(mib)
+	if w.Bulk(make([]byte, 2*mib)); !w.Exceeded() || w.Short() != 0 {
+		t.Errorf("too long a reply is short of %d", w.Short())
+	}
 }
 
-// TestCloseGivesAsked: a writer that is closed after a panic gives back also what was only asked for.
-func TestCloseGivesAsked(t *testing.T) {
+// TestCloseGivesReserved: a writer that is closed after a panic gives back also what was only reserved.
+func TestCloseGivesReserved(t *testing.T) {
 	b := &resp.Budget{}
 	b.SetLimit(16 << 20)
 	var w resp.Writer
 	w.SetBudget(b)
 	w.SetLimit(16 << 20)
-	if !w.Ask(8<<20) || b.Taken() == 0 {
+	if !w.Reserve(8<<20) || b.Taken() == 0 {
 		t.Fatalf("taken: %d", b.Taken())
 	}
 	if w.Close(); b.Taken() != 0 {

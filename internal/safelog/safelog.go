@@ -1,8 +1,9 @@
-// Package safelog protects the program from a user's log handler. Records are logged wherever something goes wrong,
-// also with locks held: a handler that panics or ends its goroutine must not leave these locked.
+// Package safelog protects the program from a user's log handler that panics. Records are logged wherever something
+// goes wrong, also with locks held.
 //
 // [New] wraps a logger once; wrapping it again returns the same logger. The wrapper adds no lock: the handler decides
-// how many goroutines may call it at a time, as without it.
+// how many goroutines may call it at a time, as without it. A handler that ends its goroutine (runtime.Goexit) is not
+// caught: it ends the goroutine that has logged, which may be one of the store's.
 package safelog
 
 import (
@@ -11,8 +12,8 @@ import (
 	"log/slog"
 )
 
-// New returns a logger whose handler runs on a goroutine of its own for each call: if it panics or ends its goroutine,
-// the call fails with an error, and nothing else happens. nil discards everything.
+// New returns a logger whose handler may panic: the call then fails with an error, and nothing else happens. nil
+// discards everything.
 func New(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)
@@ -28,53 +29,43 @@ func New(l *slog.Logger) *slog.Logger {
 	}
 }
 
-// handler calls the user's handler by isolated.
+// handler calls the user's handler.
 type handler struct{ user slog.Handler }
 
 func (h handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
-	_ = isolated(func() error { // a handler that fails is not enabled
-		enabled = h.user.Enabled(ctx, level)
-		return nil
-	})
-	return enabled
-}
-
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	return isolated(func() error { return h.user.Handle(ctx, r) })
-}
-
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	next := h
-	_ = isolated(func() error { // a handler that fails stays as it is
-		next.user = h.user.WithAttrs(attrs)
-		return nil
-	})
-	return next
-}
-
-func (h handler) WithGroup(name string) slog.Handler {
-	next := h
-	_ = isolated(func() error {
-		next.user = h.user.WithGroup(name)
-		return nil
-	})
-	return next
-}
-
-// isolated runs fn on another goroutine and waits for it. It turns a panic, and the end of the goroutine, into an
-// error.
-func isolated(fn func() error) error {
-	err := fmt.Errorf("log handler has ended its goroutine")
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("log handler panicked: %v", p)
-			}
-		}()
-		err = fn()
+	defer func() {
+		if recover() != nil {
+			enabled = false
+		}
 	}()
-	<-done
-	return err
+	return h.user.Enabled(ctx, level)
+}
+
+func (h handler) Handle(ctx context.Context, r slog.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("log handler panicked: %v", p)
+		}
+	}()
+	return h.user.Handle(ctx, r)
+}
+
+// WithAttrs returns h if the handler panics.
+func (h handler) WithAttrs(attrs []slog.Attr) (next slog.Handler) {
+	defer func() {
+		if recover() != nil {
+			next = h
+		}
+	}()
+	return handler{h.user.WithAttrs(attrs)}
+}
+
+// WithGroup returns h if the handler panics.
+func (h handler) WithGroup(name string) (next slog.Handler) {
+	defer func() {
+		if recover() != nil {
+			next = h
+		}
+	}()
+	return handler{h.user.WithGroup(name)}
 }

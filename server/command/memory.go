@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
-
-	"github.com/stavedb/stave/internal/ballast"
 )
 
 // Redis answers these from its allocator. Here MEMORY USAGE is an estimate of package db, and the
@@ -59,7 +57,7 @@ func memoryStats(c *Call) error {
 	runtime.ReadMemStats(&m)
 	s := c.Host.Store.Stats()
 	return c.Reply([]Fact{
-		{"total.allocated", ballast.Without(m.HeapAlloc) + m.StackInuse}, {"peak.allocated", ballast.Without(m.Sys)}, {"keys.count", s.Keys},
+		{"total.allocated", m.HeapAlloc + m.StackInuse}, {"peak.allocated", m.Sys}, {"keys.count", s.Keys},
 		{"keys.bytes-per-key", s.IndexBytes / int64(max(s.Keys, 1))}, {"index.bytes", s.IndexBytes},
 		{"dataset.bytes", s.LiveBytes}, {"log.bytes", s.Bytes},
 	})

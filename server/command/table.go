@@ -79,7 +79,7 @@ func Data() []*Command {
 	return slices.Concat(
 		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
-		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
+		hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
 		replicationCommands, serverCommands,
 	)
@@ -207,6 +207,9 @@ func equalFold(b []byte, lower string) bool {
 func (c *Command) ArityFits(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
+
+// Publishes reports whether the command publishes a message.
+func (c *Command) Publishes() bool { return c.Listens == ToOneChannel }
 
 // IsWrite says whether the command may write.
 func (c *Command) IsWrite() bool { return c.Flags&Write != 0 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/internal/ballast"
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -361,5 +360,5 @@ func baseCollectGarbage(L *lua.LState) int {
 func baseGCInfo(L *lua.LState) int {
 	runtime.Gosched()
 	objects, _ := heap()
-	return push(L, lua.LNumber(ballast.Without(objects)>>10))
+	return push(L, lua.LNumber(objects>>10))
 }

@@ -170,7 +170,6 @@ func (m *machine) load(lib *Library, l *loading) (err error) {
 
 // loadFailure is failure for a library that is being loaded. After it the machine is dropped.
 func (m *machine) loadFailure(p any) error {
-	m.noteStop(p)
 	var stopped Error
 	if m.stopped != nil && !errors.As(m.stopped, &stopped) {
 		return m.stopped

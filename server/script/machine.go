@@ -301,7 +301,6 @@ func (m *machine) sample() {
 func (m *machine) begin(r *Run) {
 	m.run, m.resp, m.nested, m.depth, m.loading, m.limit = r, 2, 0, 0, nil, 0
 	m.longest, m.panicked = 0, false
-	r.StoppedAfter = 0
 	r.waited.Store(0)
 	m.L.G.CurrentThread = m.L
 	m.room.begin()

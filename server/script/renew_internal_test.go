@@ -237,7 +237,7 @@ func TestPanicDropsMachine(t *testing.T) {
 			r.Host.Taken = func() (int64, int64) { return 0, 0 }
 			r.Host.Call = func(_ [][]byte, out *resp.Writer) error {
 				out.SetLimit(1 << 30)
-				out.Ask(4 << 20)
+				out.Reserve(4 << 20)
 				panic("of Go")
 			}
 		}

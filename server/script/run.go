@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,10 +72,6 @@ type Run struct {
 	// Steps is how many instructions the run may take, about, before ErrSteps ends it. A command counts as 64. Default:
 	// any number.
 	Steps int
-
-	// StoppedAfter is how long the run had lasted, without what it has Waited, when it was stopped, or had exhausted its
-	// memory or its stack; 0 if it has ended otherwise.
-	StoppedAfter time.Duration
 
 	waited  atomic.Int64 // see Waited
 	control control
@@ -206,7 +201,6 @@ func (m *machine) call(fn *lua.LFunction, out *resp.Writer, args ...lua.LValue) 
 
 // failure is the error of a run that has raised c, or was stopped.
 func (m *machine) failure(c caught) error {
-	m.noteStop(c.value)
 	raised, ok := c.value.(*lua.ApiError)
 	if m.stopped != nil && !errors.Is(m.stopped, ErrMemory) && !errors.Is(m.stopped, ErrKilled) {
 		return m.stopped
@@ -224,28 +218,6 @@ func (m *machine) failure(c caught) error {
 		return Error(fmt.Sprintf("%s script: %s, on @%s:%d.", text, m.run.Name, source, line))
 	}
 	return Error(fmt.Sprintf("%s script: %s", text, m.run.Name))
-}
-
-// noteStop notes how long the run has lasted, if a stop or an exhausted limit has ended it. value is what it has raised.
-func (m *machine) noteStop(value any) {
-	if m.stopped != nil || isExhaustion(value) {
-		m.run.StoppedAfter = m.lasted(time.Now())
-	}
-}
-
-// exhaustions are how errors end, in the words of the interpreter and of this package, that say that the memory or the
-// stack is exhausted.
-var exhaustions = []string{"lua callstack overflow", "registry overflow", "C stack overflow", ErrMemory.Error()}
-
-// isExhaustion reports whether a raised value says that the memory or the stack is exhausted. A script can raise the same
-// text itself.
-func isExhaustion(value any) bool {
-	text, _ := value.(string) // a panic of the interpreter
-	if raised, ok := value.(*lua.ApiError); ok {
-		s, _ := raised.Object.(lua.LString)
-		text = string(s)
-	}
-	return slices.ContainsFunc(exhaustions, func(end string) bool { return strings.HasSuffix(text, end) })
 }
 
 // describe is the text of an error value, and where it says that it comes from.

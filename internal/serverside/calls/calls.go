@@ -21,6 +21,9 @@ type DB[Store, Tx, Keyspace any] struct {
 	// holds a lock that it needs, or a commit would probably have to wait until the disk has taken what came before.
 	// Nothing has begun then, nor after an error. Without keys it locks everything, as Begin does.
 	TryBegin func(s Store, write bool, keys ...string) (tx Tx, ok bool, err error)
+	// BeginUnlessLocked is Store.Begin for callers that may wait, but not for other transactions: ok is false if one of
+	// them holds a lock that it needs. Nothing has begun then, nor after an error.
+	BeginUnlessLocked func(s Store, write bool, keys ...string) (tx Tx, ok bool, err error)
 	// Prefetch loads what look-ups of the keys that Begin got will read, so that a transaction on many keys does not
 	// wait for each of them. It changes nothing.
 	Prefetch func(t Tx)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/server/conf"
+	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Reading a file: every line is looked at, and all mistakes are told at once.
@@ -136,9 +137,26 @@ func (r *reader) take(line *conf.Directive) {
 	}
 }
 
-// judgeTogether looks at settings that are right each for itself. A maxmemory-policy that evicts has no effect while there
-// is no limit; with one it would promise that writes go on.
+// ErrTwoPlaces is the refusal of users in two places.
+var ErrTwoPlaces = errors.New("users stand in the configuration file, in the file that aclfile names, or in Options.Users, not in two of these")
+
+// judgeTogether looks at what the file says as a whole: at users in two places, and at settings that need others or the
+// last of several lines.
 func (r *reader) judgeTogether() {
+	if len(r.users) > 0 && r.values["aclfile"] != "" {
+		r.wrong = append(r.wrong, r.users[0].Errorf("%w", ErrTwoPlaces))
+	}
+	for _, host := range strings.Fields(r.values["bind"]) {
+		if !socket.IsHost(host) {
+			r.wrong = append(r.wrong, r.at["bind"].Errorf("bind: %q is neither an address nor the name of a host", host))
+		}
+	}
+	r.judgePolicy()
+}
+
+// judgePolicy refuses a maxmemory-policy that evicts where there is a limit: it would promise that writes go on. Without
+// one it has no effect.
+func (r *reader) judgePolicy() {
 	policy := Table["maxmemory-policy"]
 	line := r.at[policy.Name]
 	if limit := r.values["maxmemory"]; line == nil || limit == "" || limit == "0" {

@@ -93,7 +93,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, path, _, err := loadText(t, "maxmemory-policy allkeys-lru\nport 70000\nuser wrong\n\ntimeout \"1\nmaxclient 3\ninclude "+included+"\nuser\nuser right on\ninclude gone.conf\n"+
-		"rename-command CONFIG \"\"\ndaemonize maybe\nmaxmemory 1mb\nreplicaof 1.2.3.4 6379\n")
+		"rename-command CONFIG \"\"\ndaemonize maybe\nmaxmemory 1mb\nreplicaof 1.2.3.4 6379\nbind 127.0.0.1 -::1 127.0.0.1:6380\n")
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -107,13 +107,17 @@ func TestAllMistakesAtOnce(t *testing.T) {
 		got = append(got, fmt.Sprint(filepath.Base(at.File), ":", at.Line))
 	}
 	want := []string{"more.conf:2"}
-	for _, line := range []int{1, 2, 3, 5, 6, 8, 10, 11, 12, 14} {
+	for _, line := range []int{1, 2, 3, 5, 6, 8, 10, 11, 12, 14, 15} {
 		want = append(want, fmt.Sprint(filepath.Base(path), ":", line))
 	}
 	// The file comes before what it includes.
 	want = append(want[1:], want[0])
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("%v, want %v:\n%v", got, want, err)
+	}
+	_, _, _, err = loadText(t, "user right on\naclfile users.acl\nport x\n")
+	if list := conf.Errors(err); len(list) != 2 || !errors.Is(list[0], settings.ErrTwoPlaces) {
+		t.Errorf("users in two places: %v", err)
 	}
 	_, _, _, err = loadText(t, strings.Repeat("nonsense 1\n", 1000))
 	if list := conf.Errors(err); len(list) != 51 || list[50].Error() != "and 950 more" {

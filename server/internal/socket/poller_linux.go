@@ -3,7 +3,6 @@ package socket
 import (
 	"fmt"
 	"net"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,8 +11,6 @@ import (
 type Poller struct {
 	epoll, wakeup int // descriptors
 	events        []unix.EpollEvent
-	thread        thread // of who waits
-	polling       polling
 }
 
 // NewPoller makes a poller that takes so many events from the kernel at a time.
@@ -36,40 +33,14 @@ func NewPoller(events int) (*Poller, error) {
 	return &Poller{epoll: epoll, wakeup: wakeup, events: make([]unix.EpollEvent, events)}, nil
 }
 
-// Wait returns the events that there are, which are valid until the next call, and the time. It waits until there is
-// one, or for so many milliseconds; -1 stands for ever.
-func (p *Poller) Wait(milliseconds int) (events []unix.EpollEvent, now time.Time) {
-	began := time.Now()
-	if p.thread.kept {
-		p.thread.yield(began)
-	}
-	n := 0
-	if milliseconds != 0 && p.polling.on {
-		for at := began; n == 0 && at.Sub(began) < pollFor; {
-			if n = p.take(0); n == 0 {
-				at = spinWait(at)
-			}
-		}
-		p.polling.tried(n > 0, began)
-	}
-	if n == 0 {
-		n = p.take(milliseconds)
-	}
-	events, now = p.events[:n], time.Now()
-	p.polling.note(events, now, now.Sub(began), p.thread.free > 0)
-	if n > 0 {
-		p.thread.note(n)
-	}
-	return events, now
-}
-
-// take has the kernel put events into p.events, and returns how many: none if a signal has interrupted it.
-func (p *Poller) take(milliseconds int) int {
+// Wait returns the events that there are, which are valid until the next call: none if a signal has interrupted it. It
+// waits until there is one, or for so many milliseconds; -1 stands for ever.
+func (p *Poller) Wait(milliseconds int) []unix.EpollEvent {
 	n, err := unix.EpollWait(p.epoll, p.events, milliseconds)
 	if err != nil {
-		return 0
+		return nil
 	}
-	return n
+	return p.events[:n]
 }
 
 // Listen chooses the events that are reported of a descriptor. known is set if some are already. The kernel forgets a
@@ -97,14 +68,8 @@ func (p *Poller) Drain() {
 	_, _ = unix.Read(p.wakeup, drained[:])
 }
 
-// NoteHandover notes that another goroutine has given back what the one that calls Wait, and this, had handed over to it.
-// A goroutine that does so often is better off if it can move between threads.
-func (p *Poller) NoteHandover() { p.thread.leave(freeFor) }
-
-// Close closes the poller. The goroutine that has called Wait must call it. Nobody may call Wake any more: the number of
-// its descriptor could be another file's by then.
+// Close closes the poller. Nobody may call Wake any more: the number of its descriptor could be another file's by then.
 func (p *Poller) Close() {
-	p.thread.leave(0)
 	_ = unix.Close(p.wakeup)
 	_ = unix.Close(p.epoll)
 }

@@ -50,33 +50,27 @@ func Set(to *atomic.Int64, n int) {
 	}
 }
 
-// StalledBytes is how much of a long reply a client must take in the time that it is given.
-const StalledBytes = 128 << 10
-
-// Progress is what other sessions see of a client's long reply, so that they can tell who does not read.
-type Progress struct {
-	taken atomic.Int64 // bytes of the budget
-	since atomic.Int64 // Unix nanoseconds when the count of sent bytes began
-	sent  atomic.Int64 // bytes since then
+// Unread is what other sessions see of a client's long reply, so that they can tell whether it takes any of it.
+type Unread struct {
+	held  atomic.Int64 // bytes of the budget of replies
+	since atomic.Int64 // Unix nanoseconds when the client took some of it for the last time, or the reply began
 }
 
-// Taken is how much of the budget the session has.
-func (p *Progress) Taken() int64 { return p.taken.Load() }
+// Held is how much of the budget the session has.
+func (u *Unread) Held() int64 { return u.held.Load() }
 
-// Note notes how much of the budget the session has, and that n bytes of its replies have been sent.
-func (p *Progress) Note(taken, n int) {
-	before := p.taken.Load()
-	if before == 0 && taken == 0 {
-		return
+// Note notes how much of the budget the session has, and that the client has taken so many bytes of its replies.
+func (u *Unread) Note(held, taken int) {
+	before := u.held.Load()
+	if int64(held) != before {
+		u.held.Store(int64(held))
 	}
-	if sent := p.sent.Add(int64(n)); before == 0 || sent >= StalledBytes {
-		p.since.Store(time.Now().UnixNano())
-		p.sent.Store(0)
+	if held > 0 && (taken > 0 || before == 0) {
+		u.since.Store(time.Now().UnixNano())
 	}
-	p.taken.Store(int64(taken))
 }
 
-// IsStalled reports whether the client does not read.
-func (p *Progress) IsStalled(now time.Time, after time.Duration) bool {
-	return p.taken.Load() > 0 && now.UnixNano()-p.since.Load() >= int64(after)
+// IsSilent reports whether the client has something to take, and has taken nothing for so long.
+func (u *Unread) IsSilent(now time.Time, d time.Duration) bool {
+	return u.held.Load() > 0 && now.UnixNano()-u.since.Load() >= int64(d)
 }

@@ -1,12 +1,8 @@
 package stats
 
-import (
-	"runtime/metrics"
+import "runtime/metrics"
 
-	"github.com/stavedb/stave/internal/ballast"
-)
-
-// memory is what the process takes, as the Go runtime knows it, without the ballast, which takes nothing.
+// memory is what the process takes, as the Go runtime knows it.
 type memory struct {
 	used uint64 // bytes of objects, live or not yet collected, and of stacks
 	held uint64 // bytes from the operating system that were not given back
@@ -27,7 +23,7 @@ func (c *Counters) memory() memory {
 		}
 		return 0
 	}
-	m := memory{used: ballast.Without(of(0)) + of(1), held: ballast.Without(of(2) - of(3)), heap: ballast.Without(of(0)) + of(4)}
+	m := memory{used: of(0) + of(1), held: of(2) - of(3), heap: of(0) + of(4)}
 	for peak := c.peakMemory.Load(); ; peak = c.peakMemory.Load() {
 		if m.peak = max(peak, m.held); m.peak == peak || c.peakMemory.CompareAndSwap(peak, m.peak) {
 			return m

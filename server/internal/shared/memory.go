@@ -1,0 +1,100 @@
+package shared
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/server/internal/clients"
+
+	"github.com/stavedb/stave/server/command"
+)
+
+// counted is what maxmemory is compared with: the index of the keys, the buffers of clients, and the table of
+// what they may have cached. Values are on disk; what the collector has not freed yet is none of a client's doing.
+type counted struct {
+	bytes atomic.Int64
+	at    atomic.Int64 // Unix nanoseconds when it was counted
+}
+
+// countEvery is how old the figure may be. A writer can exceed the limit by what is written meanwhile.
+const countEvery = 20 * time.Millisecond
+
+// CountedMemory returns the figure, counted anew if it is old. Of several callers one counts.
+func (v *State) CountedMemory(now time.Time) int64 {
+	at := v.counted.at.Load()
+	if now.UnixNano()-at >= int64(countEvery) && v.counted.at.CompareAndSwap(at, now.UnixNano()) {
+		v.counted.bytes.Store(v.Store.Log().IndexBytes() + v.Counters.ClientBytes.Load() + v.Tracked.Held())
+	}
+	return v.counted.bytes.Load()
+}
+
+// ErrOutOfMemory is Redis's text. Clients know it by its first word.
+const ErrOutOfMemory command.Error = "OOM command not allowed when used memory > 'maxmemory'."
+
+// RefusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
+// is, if one of its commands would be: execGrows.
+func (v *State) RefusesGrowth(cmd *command.Command, execGrows bool) bool {
+	if v.Tunables.MaxMemory.Load() == 0 || cmd == nil {
+		return false
+	}
+	grows := cmd.Flags&command.DenyOOM != 0 || execGrows && cmd.Name == "exec"
+	return grows && v.MemoryIsShort(true)
+}
+
+// MemoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the
+// last figure.
+func (v *State) MemoryIsShort(count bool) bool {
+	most := v.Tunables.MaxMemory.Load()
+	if most == 0 {
+		return false
+	}
+	if count {
+		return v.CountedMemory(time.Now()) > most
+	}
+	return v.counted.bytes.Load() > most
+}
+
+// AccountMemory notes what a client holds in memory, and reports whether that is too much for all
+// clients together.
+func (v *State) AccountMemory(c *clients.Client, held int) (tooMuch bool) {
+	total := v.Counters.ClientBytes.Add(int64(held) - c.BufferBytes.Swap(int64(held)))
+	most := v.Tunables.ClientMemory.Load()
+	return most > 0 && total > most
+}
+
+// EvictLargestClients closes the clients with the largest buffers, as many as it takes: those that stay may say nothing
+// for hours, and nobody would look at the sum again. A client that is closed gives its buffers back by itself, a moment
+// later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded.
+func (v *State) EvictLargestClients() {
+	most := v.Tunables.ClientMemory.Load()
+	if most <= 0 {
+		return
+	}
+	type holder struct {
+		client *clients.Client
+		bytes  int64
+	}
+	excess := v.Counters.ClientBytes.Load() - most
+	var holders []holder
+	for _, c := range v.Clients.All() {
+		h := holder{c, c.BufferBytes.Load()}
+		switch {
+		case c.Killed.Load():
+			excess -= h.bytes
+		case !c.NoEvict.Load():
+			holders = append(holders, h)
+		}
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, h := range holders {
+		if excess <= 0 {
+			return
+		}
+		excess -= h.bytes
+		if h.client.KillOnce(&v.Counters.Evicted) {
+			v.Options.Logger.Warn("clients hold too much memory; closed the largest", "client", h.client.ID(), "bytes", h.bytes)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package shared
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/server/internal/clients"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/slowlog"
+	"github.com/stavedb/stave/server/internal/stats"
+	"github.com/stavedb/stave/server/internal/tracking"
+)
+
+// DefaultTimeToAuth is how long a connection may take to authenticate; then it is closed.
+const DefaultTimeToAuth = 10 * time.Second
+
+// defaultPauseOutput is how many bytes of replies may wait for a client before its session stops
+// executing commands: so much memory does a client take that sends requests and reads no replies.
+// Tests make it smaller.
+const defaultPauseOutput = 1 << 20
+
+// RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
+// below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
+// all the same: clients that know of it ask for the command.
+const RedisVersion = "7.2.4"
+
+// State is what the sessions of one server share. It executes nothing. Its methods are safe for concurrent use.
+type State struct {
+	Store      *db.Store
+	Table      *command.Table
+	Options    Options
+	PauseAt    int           // bytes of replies that pause a session
+	TimeToAuth time.Duration // of a connection; then it is closed
+	RunID      string
+	Started    time.Time
+
+	Clients  clients.List
+	Counters stats.Counters
+	left     stats.Client // the largest buffers of clients that have left: see RecentBuffers
+	Tunables tunables
+	Hub      pubsub.Hub
+	Notifier notifier
+	Tracked  tracking.Table
+	SlowLog  slowlog.Log
+	Spikes   latency.Spikes
+	Pause    pause
+	Replies  replyBudget
+	Users    *acl.Users
+	ACLLog   acl.Log
+
+	Open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
+	Unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
+
+	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
+
+	Settings  *Settings
+	Server    ServerFuncs
+	counted   counted
+	Encodings command.Encodings
+}
+
+// ServerFuncs are what the server as a whole does, for commands that ask for it.
+type ServerFuncs struct {
+	Info     func(sections ...string) string
+	ShutDown func() (serving bool) // ends it, and does not wait for that
+}
+
+// Options are the options of a server that do not change while it runs. server.Options says what they mean.
+type Options struct {
+	Databases, MaxArgument, MaxReply, MaxQueue  int
+	PartialTimeout, WriteTimeout, ShutdownGrace time.Duration
+	Cluster, Debug, DebugRemote, AllowPlainText bool
+	EventLoop                                   bool   // the transport, where it has a choice
+	ACLFile, Transport, Version                 string // Transport as CONFIG GET shows it
+	Dir                                         string // that the program shows to clients; "" for that of the store
+	Logger                                      *slog.Logger
+}
+
+// New returns the state of a server without users, with tunables as the options give them.
+func New(store *db.Store, table *command.Table, o Options) *State {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
+	v := &State{
+		Store:      store,
+		Table:      table,
+		Options:    o,
+		PauseAt:    defaultPauseOutput,
+		TimeToAuth: DefaultTimeToAuth,
+		RunID:      hex.EncodeToString(id[:]),
+		Started:    time.Now(),
+	}
+	v.Counters.Init(table.Size)
+	v.Counters.Saves.Init(v.Started, store.Stats().Sequence)
+	v.Hub.Limits.Init()
+	v.Tracked.Init(store, &v.Hub.Limits, v.Clients.Tracking)
+	v.SlowLog.Limit(defaultSlowMax)
+	v.Encodings.Init()
+	return v
+}
+
+// Databases is how many namespaces SELECT reaches. A number beyond the store's is reduced to it, so
+// SELECT cannot choose a namespace that the store lacks.
+func (v *State) Databases() int {
+	if n := v.Options.Databases; n > 0 {
+		return min(n, v.Store.Namespaces())
+	}
+	return v.Store.Namespaces()
+}
+
+// ModeName is the mode as INFO and HELLO name it.
+func (v *State) ModeName() string {
+	if v.Options.Cluster {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// FullLimits are the parser's limits for a client that has authenticated.
+func (v *State) FullLimits() resp.Limits { return resp.Limits{Bulk: v.Options.MaxArgument} }
+
+// Save makes every commit so far durable. The log is all there is to save, and it is written at every commit: SAVE and
+// BGSAVE make what it has durable at once, whatever the store's sync mode.
+func (v *State) Save() error {
+	start := time.Now()
+	sequence := v.Store.Log().Sequence() // before the sync: what comes meanwhile may not be part of it
+	err := v.Store.Sync()
+	v.Counters.Saves.Note(start, sequence, err)
+	if err != nil {
+		v.Options.Logger.Error("a save failed", "error", err)
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/internal/socket"
+)
+
+// Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
+// accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
+// commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
+// connections and waits for all its goroutines, but not for a command that goes on two seconds after it was told to end.
+// It returns nil when ctx ended it. The store stays open.
+func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
+	v, err := New(store, o)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return v.Serve(ctx, ln)
+}
+
+// Serve is what the function Serve calls. A server may serve several listeners; when the
+// last has ended, it reports to nobody what happens to keys any more.
+func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
+
+// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of
+// them has ended.
+func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
+	if err := v.checkListener(ln); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	v.mu.Lock()
+	v.address = ln.Addr()
+	v.mu.Unlock()
+	v.state.AddServing(1)
+	defer v.state.AddServing(-1)
+	ctx, shutDown := context.WithCancel(ctx)
+	defer v.endedBy(shutDown)()
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := newTransport(v.state, v.NewSession, work, socket.IsLocal(ln.Addr()))
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
+	defer stop()
+	err := t.accept(ctx, ln)
+	_ = ln.Close() // closed already, unless accepting failed
+	select {
+	case <-retired:
+		err = nil
+		t.linger(ctx)
+	default:
+	}
+	t.shutdown()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// endedBy notes what ends a call of Serve, for SHUTDOWN. forget is to be called when Serve returns. end is called with
+// v.mu held, so it must only cancel a context.
+func (v *Server) endedBy(end func()) (forget func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.servings++
+	id := v.servings
+	v.serving[id] = end
+	return func() {
+		end()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.serving, id)
+	}
+}
+
+// shutDown ends every call of Serve, and reports whether there is one. It does not wait: the caller is a command, which
+// Serve waits for.
+func (v *Server) shutDown() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, end := range v.serving {
+		end()
+	}
+	return len(v.serving) > 0
+}
