@@ -58,7 +58,6 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 
 // forget makes the changes final.
 func (t *Tx) forget() {
-	t.changes++
 	t.single = singlePut{}
 	clear(t.undo)
 	clear(t.touched)

@@ -38,7 +38,11 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
 		return 0, t.refuse(fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge))
 	}
-	t.changes++
+	if refuse := t.s.opts.seam.Refuse; refuse != nil {
+		if err := refuse(); err != nil {
+			return 0, t.refuse(err)
+		}
+	}
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
@@ -112,7 +116,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		return keydir.Collection{}, err
 	}
 	if coll, ok := sp.Dir.FindCollection(h, key); ok && coll.Type() == typ {
-		t.lastCollection, t.lastKey = coll, key
 		return coll, nil
 	} else if ok { // emptied: it would go at the commit
 		if _, err := t.Drop(ns, key); err != nil {
@@ -132,7 +135,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
-	t.lastCollection, t.lastKey = coll, key
 	t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
 	return coll, nil
 }
