@@ -22,7 +22,7 @@ import (
 // A batch is one commit. A crash keeps all of its writes or none, which a client cannot tell from a
 // crash a moment earlier or later, since none of its commands had been answered.
 
-// batch is a run of commands that have arrived together and are executed as one unit of the store:
+// Batch is a run of commands that have arrived together and are executed as one unit of the store:
 // one set of locks and one write to the log for all of them, which is what a write costs most. No
 // reply leaves before all are committed, so a client cannot tell, except by the speed; each command
 // still fails alone. Only quick commands on keys and short scripts are batched, so that no other client
@@ -30,7 +30,7 @@ import (
 //
 // A session has a batch of its own for its pipelines. The sessions of an event loop share one, for
 // all commands that are ready together.
-type batch struct {
+type Batch struct {
 	requests  []request
 	args      [][]byte // backs the requests' arguments, whose bytes stay in the parsers' buffers
 	keys      []string // of all requests
@@ -43,7 +43,7 @@ type batch struct {
 	namespace int      // of all requests
 	done      int      // requests that have been executed or postponed
 
-	apart        *batch // for the requests of one session of a mixed batch that has failed
+	apart        *Batch // for the requests of one session of a mixed batch that has failed
 	transactFunc func() error
 }
 
@@ -68,8 +68,9 @@ type outcome struct {
 	hit, miss bool   // of a read
 }
 
-func newBatch() *batch {
-	b := new(batch)
+// NewBatch returns an empty batch, for the sessions of an event loop.
+func NewBatch() *Batch {
+	b := new(Batch)
 	b.transactFunc = b.transact // kept, because making a method a func value allocates
 	return b
 }
@@ -131,7 +132,7 @@ func sizeOfTexts(texts []string) (size int) {
 }
 
 // add adds a request and its keys.
-func (b *batch) add(r request) {
+func (b *Batch) add(r request) {
 	firstKey := len(b.keys)
 	b.keys = r.command.AppendKeys(b.keys, r.args)
 	if r.command.StartsWithKey() && len(b.keys) > firstKey {
@@ -149,16 +150,16 @@ func (b *batch) add(r request) {
 // enough replies wait for the client before that, the parser goes back to the first request that was
 // not executed.
 func (s *Session) runBatch() bool {
-	s.batch.run()
+	s.batch.Run()
 	complete := !s.rewound
 	s.rewound = false
 	return complete
 }
 
-// run executes the requests, in one transaction unless others must be served in between. A single
+// Run executes the requests, in one transaction unless others must be served in between. A single
 // request runs as a command of its own, without a savepoint. The slices are cleared, so that a batch
 // keeps no argument alive after it, and used again.
-func (b *batch) run() {
+func (b *Batch) Run() {
 	for b.done = 0; b.done < len(b.requests); {
 		rest := b.requests[b.done:]
 		if len(rest) > 1 && !b.singly && !rest[0].alone {
@@ -181,7 +182,7 @@ func (b *batch) run() {
 }
 
 // runTogether executes requests in one transaction.
-func (b *batch) runTogether() {
+func (b *Batch) runTogether() {
 	from, lead := b.done, b.requests[b.done].session
 	start := time.Now()
 	var err error
@@ -219,7 +220,7 @@ func (b *batch) runTogether() {
 }
 
 // noteExecuted counts and reports the requests of a transaction, and ends their calls.
-func (b *batch) noteExecuted(from int, start time.Time) {
+func (b *Batch) noteExecuted(from int, start time.Time) {
 	took := time.Since(start)
 	var first *request
 	executed := 0
@@ -245,7 +246,7 @@ func (b *batch) noteExecuted(from int, start time.Time) {
 }
 
 // end ends the calls of requests that have been executed, or left.
-func (b *batch) end(from int) {
+func (b *Batch) end(from int) {
 	for i := from; i < b.done; i++ {
 		s := b.requests[i].session
 		s.out.SetLimit(0)
@@ -255,7 +256,7 @@ func (b *batch) end(from int) {
 
 // transactMixed is transact for requests of several sessions. A panic is reported by whoever repeats
 // it when each session's requests are executed apart.
-func (b *batch) transactMixed() (err error) {
+func (b *Batch) transactMixed() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			logger := b.requests[0].session.server.Options.Logger
@@ -267,7 +268,7 @@ func (b *batch) transactMixed() (err error) {
 }
 
 // transact is one transaction. After an error nothing of it has happened but what the outputs say.
-func (b *batch) transact() (err error) {
+func (b *Batch) transact() (err error) {
 	from, lead := b.done, b.requests[b.done].session
 	for i := range b.requests[from:] {
 		if s := b.requests[from+i].session; !s.inAttempt {
@@ -300,7 +301,7 @@ func (b *batch) transact() (err error) {
 }
 
 // holdReplies notes the commit for each session that may have written something in it.
-func (b *batch) holdReplies(from int, ticket db.Ticket) {
+func (b *Batch) holdReplies(from int, ticket db.Ticket) {
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
 			r.session.unsynced.Hold(ticket, r.session.attemptFrom)
@@ -310,7 +311,7 @@ func (b *batch) holdReplies(from int, ticket db.Ticket) {
 
 // runInTx executes the requests in a transaction, until others must be served. A request that is
 // refused is rolled back to its own savepoint, and the batch continues.
-func (b *batch) runInTx(tx *db.Tx) error {
+func (b *Batch) runInTx(tx *db.Tx) error {
 	for b.done < len(b.requests) {
 		r := &b.requests[b.done]
 		handedOver := true
@@ -387,7 +388,7 @@ func (s *Session) rewind(mark int) {
 }
 
 // undo takes the replies of a transaction back that has failed.
-func (b *batch) undo(from int) {
+func (b *Batch) undo(from int) {
 	for i := range b.requests[from:] {
 		r := &b.requests[from+i]
 		s := r.session
@@ -402,9 +403,9 @@ func (b *batch) undo(from int) {
 
 // runApart executes the requests of each session in a transaction of its own, after one for all of
 // them could not begin, or has failed: what is wrong with one concerns no other.
-func (b *batch) runApart(from int) {
+func (b *Batch) runApart(from int) {
 	if b.apart == nil {
-		b.apart = newBatch()
+		b.apart = NewBatch()
 	}
 	requests := b.requests[from:]
 	for i := range requests {
@@ -418,7 +419,7 @@ func (b *batch) runApart(from int) {
 				requests[j].session = nil
 			}
 		}
-		b.apart.run()
+		b.apart.Run()
 	}
 	b.done = len(b.requests)
 }

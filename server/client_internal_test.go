@@ -33,7 +33,7 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 	}{
 		{"the largest", &v.state.Counters.Evicted, func(s *Session) {
 			v.state.Tunables.ClientMemory.Store(1000)
-			if s.accountMemory(2000) {
+			if (Link{s}).Account(2000) {
 				v.state.EvictLargestClients()
 			}
 		}},

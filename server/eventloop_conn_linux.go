@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/stavedb/stave/server/internal/clients"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,7 +13,7 @@ import (
 type loopConn struct {
 	loop    *eventLoop
 	fd      int
-	session *Session
+	session Link
 	marks   mark // what has been posted; guarded by loop.mu
 	taken   mark // what of it the loop has taken and not done yet
 
@@ -29,11 +30,11 @@ type loopConn struct {
 	isFull   bool   // it has been fed more than it has executed
 	round    uint64 // the last one that it took part in
 
-	active       time.Time // when it took part in a round
-	partialSince time.Time // when the command began that the client owes the rest of; zero without one
-	unsentSince  time.Time // when the piece of output began that has not been sent; zero without one
-	unsentTaken  int       // bytes that the client has taken since then
-	waiting      *blocked  // the wait that timer is for
+	active       time.Time     // when it took part in a round
+	partialSince time.Time     // when the command began that the client owes the rest of; zero without one
+	unsentSince  time.Time     // when the piece of output began that has not been sent; zero without one
+	unsentTaken  int           // bytes that the client has taken since then
+	waiting      *clients.Wait // the wait that timer is for
 	timer        *time.Timer
 }
 
@@ -83,7 +84,7 @@ func (c *loopConn) register() {
 	l.open++
 	c.known = true
 	c.active = l.now
-	if !c.session.who.authenticateBy().IsZero() {
+	if !c.session.AuthenticateBy().IsZero() {
 		l.sweepSoon()
 	}
 	if !c.listen(listening) {
@@ -113,7 +114,7 @@ func (c *loopConn) listen(events uint32) bool {
 		return true
 	}
 	if err := c.loop.poller.Listen(c.fd, events, c.listens != 0); err != nil {
-		c.loop.transport.log.Error("epoll_ctl failed; connection closed", "client", c.session.id, "error", err)
+		c.loop.transport.log.Error("epoll_ctl failed; connection closed", "client", c.session.ID(), "error", err)
 		return false
 	}
 	c.listens = events
@@ -143,10 +144,10 @@ func (c *loopConn) read() bool {
 	n, err := unix.Read(c.fd, l.buf)
 	switch {
 	case n > 0:
-		v := c.session.server
+		v := c.loop.transport.server
 		v.Counters.In.Add(int64(n))
 		v.Counters.Reads.Add(1)
-		c.session.parser.Feed(l.buf[:n])
+		c.session.Take(l.buf[:n])
 		c.readable = n == len(l.buf) || c.hangup
 	case err == nil:
 		c.eof, c.readable = true, false
@@ -163,14 +164,14 @@ func (c *loopConn) read() bool {
 // client that does not take its replies, or waits in a command and has sent much meanwhile.
 func (c *loopConn) mayRead() bool {
 	s := c.session
-	return c.readable && !c.eof && !s.closed && !c.isFull && !c.unsent() && (s.blocked == nil || s.parser.Ahead() < s.server.PauseAt)
+	return c.readable && !c.eof && !s.Closed() && !c.isFull && !c.unsent() && (!s.Blocked() || !s.IsFull())
 }
 
 // hasLeft reports whether the client has left while its session waits in a command, even if what it has sent before is
 // not read because there is too much of it. One that waits for memory for its reply may have ended only what it sends.
 func (c *loopConn) hasLeft() bool {
 	s := c.session
-	return s.blocked != nil && (c.broken || c.hangup && s.room == nil)
+	return s.Blocked() && (c.broken || c.hangup && !s.WaitsForRoom())
 }
 
 // finishRound sends the replies, or lets the session go aside, and says what is to be waited for. The order matters:
@@ -182,15 +183,15 @@ func (c *loopConn) finishRound() {
 	c.isAgain, c.active = false, l.now
 	held := c.account()
 	switch {
-	case s.leaving:
+	case s.Leaves():
 		c.goAside()
 		return
-	case !s.server.Store.Durable(s.unsynced.Ticket):
+	case !l.transport.server.Store.Durable(s.Undurable()):
 		c.aside = true
 		l.unsynced = append(l.unsynced, c)
 		return
 	}
-	s.unsynced.Ticket = 0
+	s.EndDurable(nil)
 	paused := s.Paused()
 	if !c.flush() {
 		c.end()
@@ -199,11 +200,10 @@ func (c *loopConn) finishRound() {
 	if held > 2*loopRead {
 		c.account() // what is left of it
 	}
-	s.noteFigures()
-	s.limitOutput()
-	c.isFull = paused && !s.closed
+	s.NoteSent()
+	c.isFull = paused && !s.Closed()
 	idle := !c.unsent() && !c.isFull
-	if idle && (s.closed || c.hasLeft() || (c.eof || s.presence.gone || l.stopping) && s.room == nil) {
+	if idle && (s.Closed() || c.hasLeft() || (c.eof || s.HasGone() || l.stopping) && !s.WaitsForRoom()) {
 		c.end()
 		return
 	}
@@ -225,20 +225,20 @@ func (c *loopConn) finishRound() {
 // before, the other one from here on; the post hands it back, and loop.mu orders what both have written.
 func (c *loopConn) goAside() {
 	c.aside = true
-	c.session.server.Counters.Aside.Add(1)
+	c.loop.transport.server.Counters.Aside.Add(1)
 	c.loop.aside.Go(func() {
-		c.session.executeAside()
+		c.session.ExecuteAside()
 		c.loop.post(c, markBack)
 	})
 }
 
 // unsent says whether the client has not taken all replies.
-func (c *loopConn) unsent() bool { return c.session.out.Len() > 0 }
+func (c *loopConn) unsent() bool { return c.session.Unsent() > 0 }
 
 // flush sends the output as far as the client takes it, but not much more than roundWrite. It reports
 // false if the client has gone.
 func (c *loopConn) flush() bool {
-	s := c.session
+	s, counters := c.session, &c.loop.transport.server.Counters
 	c.full = false
 	for sent := 0; c.unsent(); {
 		if sent >= roundWrite {
@@ -248,9 +248,9 @@ func (c *loopConn) flush() bool {
 		n, err := unix.Write(c.fd, out[:min(len(out), writeSize)])
 		if n > 0 {
 			sent += n
-			s.server.Counters.Out.Add(int64(n))
-			s.server.Counters.Writes.Add(1)
-			s.discard(n)
+			counters.Out.Add(int64(n))
+			counters.Writes.Add(1)
+			s.Sent(n)
 			if c.unsentTaken += n; c.unsentTaken >= writeSize {
 				c.unsentSince, c.unsentTaken = time.Time{}, 0 // the next piece has its own time
 			}
@@ -260,8 +260,8 @@ func (c *loopConn) flush() bool {
 			continue
 		}
 		if err != unix.EAGAIN {
-			s.discard(len(out))
-			return s.presence.outlives(err, s.closed)
+			s.Sent(len(out))
+			return s.Outlives(err)
 		}
 		c.full = true
 		if c.unsentSince.IsZero() {
@@ -277,7 +277,7 @@ func (c *loopConn) flush() bool {
 // watchWait has the loop woken when the time of a command that waits is over. A timer of a wait that has ended may have
 // fired already: its wake-up finds nothing to do.
 func (c *loopConn) watchWait() {
-	b := c.session.blocked
+	b := c.session.Waits()
 	if b == c.waiting {
 		return
 	}
@@ -287,7 +287,7 @@ func (c *loopConn) watchWait() {
 	}
 	c.waiting = b
 	if b != nil && !b.Deadline.IsZero() {
-		c.timer = time.AfterFunc(time.Until(b.Deadline), c.session.client.Wake)
+		c.timer = time.AfterFunc(time.Until(b.Deadline), c.session.Client().Wake)
 	}
 }
 
@@ -295,10 +295,10 @@ func (c *loopConn) watchWait() {
 // sent has been looked at.
 func (c *loopConn) watchPartial(idle bool) {
 	c.partialSince = time.Time{}
-	if !idle || c.session.blocked != nil {
+	if !idle || c.session.Blocked() {
 		return
 	}
-	if c.partialSince = c.session.owes(c.loop.now); !c.partialSince.IsZero() {
+	if c.partialSince = c.session.Owes(c.loop.now); !c.partialSince.IsZero() {
 		c.loop.sweepSoon()
 	}
 }
@@ -306,19 +306,19 @@ func (c *loopConn) watchPartial(idle bool) {
 // timeout is when the connection is to be closed if nothing happens; zero for never. idle is how
 // long it may say nothing, 0 for ever.
 func (c *loopConn) timeout(idle time.Duration) time.Time {
-	return earlier(c.idleTimeout(idle), c.session.who.authenticateBy())
+	return earlier(c.idleTimeout(idle), c.session.AuthenticateBy())
 }
 
 // idleTimeout is timeout of a client that has authenticated.
 func (c *loopConn) idleTimeout(idle time.Duration) time.Time {
 	s := c.session
-	o := &s.server.Options
+	o := &c.loop.transport.server.Options
 	switch {
 	case !c.unsentSince.IsZero():
 		return c.unsentSince.Add(o.WriteTimeout)
 	case !c.partialSince.IsZero():
-		return s.partialDeadline(c.partialSince)
-	case idle > 0 && s.blocked == nil && !s.subscriber.Listens(): // as in Redis a subscriber may listen for ever
+		return s.PartialDeadline(c.partialSince)
+	case idle > 0 && !s.Blocked() && !s.Listens(): // as in Redis a subscriber may listen for ever
 		return c.active.Add(idle)
 	}
 	return time.Time{}
@@ -336,9 +336,9 @@ func (l *eventLoop) sweepSoon() {
 // are evicted, at once and again at the end of the round, but not for each client of it.
 func (c *loopConn) account() (held int) {
 	held = c.session.Held()
-	if c.session.accountMemory(held) && !c.loop.evicts {
+	if c.session.Account(held) && !c.loop.evicts {
 		c.loop.evicts = true
-		c.session.server.EvictLargestClients()
+		c.loop.transport.server.EvictLargestClients()
 	}
 	return held
 }

@@ -39,7 +39,7 @@ type eventLoop struct {
 	ready  []*loopConn // the round's connections
 	again  []*loopConn // those that go on in the next round without a new event
 	buf    []byte      // what one read brings; its length differs from round to round
-	batch  *batch
+	batch  *Batch
 	now    time.Time // of the round
 	evicts bool      // clients hold too much memory: see account
 	sweep  time.Time // when to look at time-outs; zero while there is none to look at
@@ -79,26 +79,25 @@ func newEventLoop(t *transport) (*eventLoop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: making an event loop: %w", err)
 	}
-	return &eventLoop{transport: t, poller: poller, batch: newBatch(), buf: make([]byte, loopRead)}, nil
+	return &eventLoop{transport: t, poller: poller, batch: NewBatch(), buf: make([]byte, loopRead)}, nil
 }
 
 // adopt gives a connection and its session to the loop. It reports false, and leaves the connection
 // alone, if that has no descriptor to wait for, such as one of TLS.
-func (l *eventLoop) adopt(nc net.Conn, s *Session) bool {
+func (l *eventLoop) adopt(nc net.Conn, s Link) bool {
 	fd := socket.Descriptor(nc)
 	if fd < 0 {
 		return false
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
 	c := &loopConn{loop: l, fd: fd, session: s}
-	s.client.FD = fd
-	s.client.Attach(&clients.Driver{
+	s.Attach(fd, &clients.Driver{
 		Wake:  func() { l.post(c, markWoken) },
 		Kill:  func() { l.post(c, markKilled) },
 		Probe: func() socket.State { return socket.Probe(c.fd) }, // a session that is aside keeps it open
 	})
-	s.joinLoop(l.batch)
-	l.transport.server.Clients.Add(&s.client)
+	s.JoinLoop(l.batch)
+	l.transport.server.Clients.Add(s.Client())
 	l.post(c, markNew)
 	return true
 }
@@ -210,13 +209,13 @@ func (l *eventLoop) serveRound() {
 	l.buf = l.buf[:min(max(roundRead/len(l.ready), leastRead), loopRead)]
 	for _, c := range l.ready {
 		if c.read() {
-			c.session.beginRound(l.now)
+			c.session.BeginRound(l.now)
 		}
 	}
-	l.batch.run()
+	l.batch.Run()
 	for _, c := range l.ready {
 		if !c.ended {
-			c.session.endRound()
+			c.session.EndRound()
 			c.finishRound()
 		}
 	}
@@ -268,7 +267,7 @@ func (l *eventLoop) endIdle(force bool) {
 		case !c.aside && (force || !c.unsent() && !c.isFull):
 			c.end()
 		case force:
-			c.session.client.Killed.Store(true)
+			c.session.Client().Killed.Store(true)
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // it ends when it comes back
 		}
 	}
@@ -281,9 +280,9 @@ func (l *eventLoop) waitDurable() {
 		return
 	}
 	l.syncing, l.unsynced = l.unsynced, l.syncing
-	newest := l.syncing[0].session.unsynced.Ticket
+	newest := l.syncing[0].session.Undurable()
 	for _, c := range l.syncing {
-		newest = max(newest, c.session.unsynced.Ticket)
+		newest = max(newest, c.session.Undurable())
 	}
 	l.aside.Go(func() {
 		l.syncError = l.transport.server.Store.WaitDurable(newest)
@@ -297,7 +296,7 @@ func (l *eventLoop) waitDurable() {
 // so it can be read here. The disk is then awaited for those that have committed meanwhile.
 func (l *eventLoop) endDurable() {
 	for _, c := range l.syncing {
-		c.session.endDurable(l.syncError)
+		c.session.EndDurable(l.syncError)
 		c.comeBack()
 	}
 	clear(l.syncing)

@@ -22,12 +22,10 @@ func (c *conn) handshake() bool {
 	defer cancel()
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		c.transport.server.Counters.HandshakesFailed.Add(1)
-		c.transport.log.Debug("TLS handshake failed; connection closed", "address", c.session.client.Remote, "error", err)
+		c.transport.log.Debug("TLS handshake failed; connection closed", "address", c.session.Client().Remote, "error", err)
 		_ = encrypted.NetConn().Close() // before end, which would wait to say goodbye
 		return false
 	}
-	if c.session.who.authenticated {
-		c.session.who.releaseSlot()
-	}
+	c.session.EndHandshake()
 	return true
 }

@@ -37,8 +37,8 @@ func (m *replyMode) apply(out *resp.Writer, cmd *command.Command, from int) {
 	}
 }
 
-// replyCommands are a subcommand of CLIENT.
-var replyCommands = []*command.Command{{Name: "client|reply", Arity: 3, Flags: command.OfSession, Run: onSession(clientReply)}}
+// clientCommands is the subcommand of CLIENT that changes the session.
+var clientCommands = []*command.Command{{Name: "client|reply", Arity: 3, Flags: command.OfSession, Run: onSession(clientReply)}}
 
 // clientReply is CLIENT REPLY. Within EXEC, where each command must have a reply, OFF and SKIP reply OK.
 func clientReply(s *Session, c *command.Call) error {

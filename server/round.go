@@ -16,22 +16,23 @@ import (
 // share; a command that cannot be batched runs the batch first. When all have gathered, the batch is
 // run, and each session ends its round.
 //
-//	beginRound, for each that is ready    what it waited for, messages, its requests
-//	batch.run                             one transaction, one write to the log
-//	endRound, for each                    messages, counts
+//	BeginRound, for each that is ready    what it waited for, messages, its requests
+//	Batch.Run                             one transaction, one write to the log
+//	EndRound, for each                    messages, counts
 //
 // Nothing in a round waits for a lock of the store or for the disk. A session that meets a command
 // that may take long, or would have to wait, leaves: it goes back to the command and executes it
-// elsewhere (executeAside), as a session without a loop does. Replies that must not leave before a
-// commit is durable are held back by the driver (undurable, endDurable).
+// elsewhere (ExecuteAside), as a session without a loop does. Replies that must not leave before a
+// commit is durable are held back by the driver (Undurable, EndDurable).
 
-// joinLoop makes the session one of an event loop, whose sessions share a batch.
-func (s *Session) joinLoop(shared *batch) {
-	s.inLoop, s.leaving, s.batch = true, false, shared
+// JoinLoop makes the session one of an event loop, whose sessions share a batch.
+func (l Link) JoinLoop(shared *Batch) {
+	l.inLoop, l.leaving, l.batch = true, false, shared
 }
 
-// beginRound gathers what the session has to do.
-func (s *Session) beginRound(now time.Time) {
+// BeginRound gathers what the session has to do.
+func (l Link) BeginRound(now time.Time) {
+	s := l.Session
 	s.endWait()
 	s.statsSince, s.begun = now, now
 	s.rewound = false
@@ -45,13 +46,17 @@ func (s *Session) beginRound(now time.Time) {
 	}
 }
 
-// endRound follows the execution of the batch.
-func (s *Session) endRound() {
+// EndRound follows the execution of the batch.
+func (l Link) EndRound() {
+	s := l.Session
 	s.deliverMessages()
 	s.flushStats()
 	s.leaveRoom()
 	s.release()
 }
+
+// Leaves reports whether the session has met a command that is not for the loop: ExecuteAside is to execute it.
+func (l Link) Leaves() bool { return l.leaving }
 
 // leave ends the session's round before the request at mark of the parser.
 func (s *Session) leave(mark int) {
@@ -59,13 +64,14 @@ func (s *Session) leave(mark int) {
 	s.leaving = true
 }
 
-// executeAside executes what has been fed outside of the event loop: here the session may wait. It
+// ExecuteAside executes what has been fed outside of the event loop: here the session may wait. It
 // goes on until it has nothing to do, as it would without a loop.
-func (s *Session) executeAside() {
+func (l Link) ExecuteAside() {
+	s := l.Session
 	shared := s.batch
-	s.inLoop, s.leaving, s.rewound, s.batch = false, false, false, newBatch()
+	s.inLoop, s.leaving, s.rewound, s.batch = false, false, false, NewBatch()
 	s.executeBuffered()
-	s.joinLoop(shared)
+	l.JoinLoop(shared)
 }
 
 // Bounds of what the loop does itself.

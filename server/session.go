@@ -73,7 +73,7 @@ type Session struct {
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
-	batch       *batch             // commands that are to run together
+	batch       *Batch             // commands that are to run together
 	lent        *scripting.Session // for scripts; nil before the first
 	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
 	allLocked   bool               // it has locked all keys
@@ -143,7 +143,7 @@ func newSession(v *shared.State, shared *scripting.Shared) *Session {
 	s.interrupt, s.askRoom = s.interrupted, s.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
-	s.batch = newBatch()
+	s.batch = NewBatch()
 	s.client.Init()
 	s.initMail()
 	s.who.setUser(v.Users.Default(), true)
@@ -243,26 +243,6 @@ func (s *Session) Paused() bool {
 
 // Partial reports whether the client has begun a command and not finished it.
 func (s *Session) Partial() bool { return s.parser.Partial() }
-
-// owes notes whether the client owes the rest of a command, and returns since when; zero if it does
-// not. A client that finishes its commands owes each for its own time.
-func (s *Session) owes(now time.Time) (since time.Time) {
-	switch {
-	case !s.Partial():
-		s.owedSince = time.Time{}
-	case s.owedSince.IsZero() || s.owedRequest != s.presence.request:
-		s.owedSince, s.owedRequest = now, s.presence.request
-	}
-	return s.owedSince
-}
-
-// uploadRate is how many bytes a second a large command is given beyond PartialTimeout.
-const uploadRate = 64 << 10
-
-// partialDeadline is when the rest of the command must have arrived that the client owes since then.
-func (s *Session) partialDeadline(since time.Time) time.Time {
-	return since.Add(s.server.Options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
-}
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
 // that the session speaks. It must not be mixed with Feed.

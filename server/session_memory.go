@@ -42,14 +42,6 @@ func (s *Session) release() {
 	s.keys = arena.Kept(s.keys)
 }
 
-// accountMemory notes what the session holds in memory, and reports whether that is too much for all clients together.
-func (s *Session) accountMemory(held int) (tooMuch bool) {
-	s.client.Unread.Note(s.out.Taken(), 0)
-	s.noteFigures()
-	s.limitOutput()
-	return s.server.AccountMemory(&s.client, held)
-}
-
 // noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself. The
 // driver calls it after it has sent, so that others see what is left; a figure that has not changed is not written
 // (stats.Set), because most rounds change none.
@@ -72,6 +64,3 @@ func (s *Session) noteFigures() {
 	f.Input.Note(query+free, s.statsSince)
 	f.Output.Note(s.out.Held(), s.statsSince)
 }
-
-// limitOutput is State.LimitOutput for the replies that wait.
-func (s *Session) limitOutput() { s.server.LimitOutput(&s.client, s.out.Len()) }

@@ -32,7 +32,7 @@ func (t *transport) shutdown() {
 	}
 	t.mu.Lock()
 	for c := range t.conns {
-		c.session.client.Abort() // to close one of TLS would wait to say goodbye
+		c.session.Client().Abort() // to close one of TLS would wait to say goodbye
 	}
 	t.mu.Unlock()
 	if !endsWithin(ended, forcedGrace) {

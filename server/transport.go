@@ -58,7 +58,7 @@ type transport struct {
 type conn struct {
 	net.Conn
 	transport *transport
-	session   *Session
+	session   Link
 	buf       []byte
 	shrink    *time.Timer // wakes the connection when buf has been large for long; nil: it never was
 	readBy    time.Time   // the read deadline that is set; zero for none
@@ -84,7 +84,7 @@ func (t *transport) accept(ctx context.Context, ln net.Listener) error {
 
 // adopt gives a connection to the event loop, if the options choose that and the connection has a
 // descriptor that the loop can wait for. The loop begins with the first of them.
-func (t *transport) adopt(nc net.Conn, s *Session) bool {
+func (t *transport) adopt(nc net.Conn, s Link) bool {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
@@ -124,12 +124,10 @@ func (t *transport) start(nc net.Conn) {
 		// Failing to set it costs the detection of dead peers, no more.
 		_ = tcp.SetKeepAliveConfig(t.keepAlive())
 	}
-	s := t.newSession()
-	s.host.Context = t.context
-	s.out.SetBudget(&v.Replies.Budget)
-	s.client.Remote, s.client.Local = nc.RemoteAddr().String(), nc.LocalAddr().String()
-	s.who.hasSlot, s.isTLS, s.isRemote = needsSlot, socket.IsTLS(nc), !socket.IsLocal(nc.RemoteAddr())
-	s.who.startUnknown(socket.IsTLS(nc))
+	s := t.newSession().Connect(Connection{
+		Remote: nc.RemoteAddr().String(), Local: nc.LocalAddr().String(), IsTLS: socket.IsTLS(nc), IsRemote: !socket.IsLocal(nc.RemoteAddr()),
+		HasSlot: needsSlot, Context: t.context,
+	})
 	if !t.adopt(nc, s) {
 		t.serveByGoroutine(nc, s)
 	}
@@ -152,15 +150,14 @@ func (t *transport) turnAway(nc net.Conn, text string) {
 }
 
 // serveByGoroutine starts a goroutine for a connection.
-func (t *transport) serveByGoroutine(nc net.Conn, s *Session) {
+func (t *transport) serveByGoroutine(nc net.Conn, s Link) {
 	c := &conn{Conn: nc, transport: t, session: s}
 	raw := socket.Raw(nc)
-	s.client.FD = socket.Number(nc)
-	s.client.Attach(&clients.Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
+	s.Attach(socket.Number(nc), &clients.Driver{Wake: c.wake, Kill: func() { _ = raw.Close() }, Probe: socket.ProbeOf(nc)})
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	t.server.Clients.Add(&s.client)
+	t.server.Clients.Add(s.Client())
 	t.connections.Go(c.serve)
 }
 
@@ -179,13 +176,9 @@ func (t *transport) admit(needsSlot bool) (reason string) {
 }
 
 // forget is the end of what admit and register began, for a connection that is closed.
-func (t *transport) forget(s *Session) {
-	s.who.releaseSlot()
-	t.server.KeepPeaks(&s.client.Figures)
-	s.out.Close()
-	t.server.Counters.ClientBytes.Add(-s.client.BufferBytes.Swap(0))
+func (t *transport) forget(s Link) {
+	s.Release()
 	t.server.Open.Add(-1)
-	t.server.Clients.Remove(&s.client)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 && t.left != nil {
@@ -250,14 +243,14 @@ func (c *conn) read() (int, error) {
 		return c.readBlocked()
 	}
 	if c.session.Partial() {
-		by = c.session.partialDeadline(c.session.owes(time.Now()))
+		by = c.session.PartialDeadline(c.session.Owes(time.Now()))
 	} else {
 		// As in Redis a subscriber may listen for ever.
-		if idle := time.Duration(c.transport.server.Tunables.IdleTimeout.Load()); idle > 0 && !c.session.subscriber.Listens() {
+		if idle := time.Duration(c.transport.server.Tunables.IdleTimeout.Load()); idle > 0 && !c.session.Listens() {
 			by = time.Now().Add(idle)
 		}
 	}
-	authenticateBy := c.session.who.authenticateBy()
+	authenticateBy := c.session.AuthenticateBy()
 	by = earlier(by, authenticateBy)
 	if by.IsZero() != c.readBy.IsZero() || c.readBy.Before(by) || c.readBy.Sub(by) > coarseSecond {
 		if !by.IsZero() && by != authenticateBy {
@@ -299,14 +292,14 @@ var past = time.Unix(1, 0)
 // readBlocked reads while the session waits in a command, to notice that the client leaves; what it
 // sends is kept. The read ends when the wait does. Where nothing is read it looks at the connection each second.
 func (c *conn) readBlocked() (int, error) {
-	if c.session.parser.Ahead() >= c.transport.server.PauseAt || c.session.room != nil {
+	if c.session.IsFull() || c.session.WaitsForRoom() {
 		if c.hasLeft() {
 			return 0, io.EOF
 		}
-		c.session.waitOnce(c.transport.context, coarseSecond)
+		c.session.WaitOnce(c.transport.context, coarseSecond)
 		return 0, nil
 	}
-	if err := c.setReadDeadline(c.session.blocked.Deadline); err != nil {
+	if err := c.setReadDeadline(c.session.Waits().Deadline); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(c.buf)
@@ -315,11 +308,12 @@ func (c *conn) readBlocked() (int, error) {
 // hasLeft reports whether the client has left while its session waits in a command. One that waits for memory for its
 // reply may have ended only what it sends.
 func (c *conn) hasLeft() bool {
-	if !c.session.client.CanProbe() {
+	client := c.session.Client()
+	if !client.CanProbe() {
 		return false
 	}
-	state := c.session.client.Probe()
-	return state == socket.Broken || state == socket.Half && c.session.room == nil
+	state := client.Probe()
+	return state == socket.Broken || state == socket.Half && !c.session.WaitsForRoom()
 }
 
 // wake makes a read end, for the session may go on. It may be called from any goroutine, and too
@@ -351,9 +345,9 @@ func (c *conn) flush() bool {
 	for {
 		out := c.session.Output()
 		if len(out) == 0 {
-			return !c.session.presence.gone
+			return !c.session.HasGone()
 		}
-		if c.session.presence.gone {
+		if c.session.HasGone() {
 			c.session.Flushed(len(out))
 			continue
 		}
@@ -367,13 +361,12 @@ func (c *conn) flush() bool {
 		n, err := c.Write(out)
 		v.Counters.Out.Add(int64(n))
 		v.Counters.Writes.Add(1)
-		if err != nil && !c.session.presence.outlives(err, c.session.closed) {
+		if err != nil && !c.session.Outlives(err) {
 			return false
 		}
 		c.session.Flushed(n)
-		c.session.noteFigures()
-		c.session.limitOutput()
-		if c.session.out.Len() > writeSize {
+		c.session.NoteSent()
+		if c.session.Unsent() > writeSize {
 			c.accountMemory() // another reply may have come
 		}
 	}
@@ -400,7 +393,7 @@ func (c *conn) resizeBuffer(n int) {
 // accountMemory keeps the sum of what all clients hold in memory, and closes the largest while that
 // is too much.
 func (c *conn) accountMemory() {
-	if v := c.transport.server; c.session.accountMemory(c.session.Held() + len(c.buf)) {
+	if v := c.transport.server; c.session.Account(c.session.Held() + len(c.buf)) {
 		v.EvictLargestClients()
 	}
 }
