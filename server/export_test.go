@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	"github.com/stavedb/stave/server/internal/shared"
@@ -88,7 +89,7 @@ func (v *Server) WaitingForRoom() int {
 func (v *Server) RepliesTaken() int64 { return v.state.Replies.Taken() }
 
 // StartUnknown makes a session that of a client about which nothing is known, as Serve does.
-func StartUnknown(s *Session) { s.who.startUnknown(false) }
+func StartUnknown(s *Session) { s.Connect(Connection{Context: context.Background()}) }
 
 // SecretsOf says which arguments of which commands are redacted.
 var SecretsOf = redact.Secrets
@@ -108,7 +109,7 @@ func (v *Server) PlacesInLine(n int) {
 }
 
 // ClientLine is the session's line of CLIENT LIST.
-func (s *Session) ClientLine() string { return s.client.ListLine(time.Now()) }
+func (s *Session) ClientLine() string { return s.Lend().Client.ListLine(time.Now()) }
 
 // CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
 func (v *Server) CountedBesideSessions() int {
