@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 
+	"github.com/stavedb/stave/server/internal/session"
+
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/internal/dashboard"
 	"github.com/stavedb/stave/server/internal/shared"
@@ -44,7 +46,7 @@ const maxShownReply = 4 << 20
 // page shows what others do. It has the rights of the user whom the request names;
 // before it has authenticated, those of the default user, if that needs no password.
 type dashboardClient struct {
-	session *Session
+	session *session.Session
 	state   *shared.State
 }
 
@@ -56,7 +58,7 @@ func (v *Server) dashboardBackend() dashboard.Backend {
 			return err
 		},
 		Connect: func(address string) dashboard.Client {
-			s := v.NewSession()
+			s := v.newSession()
 			s.ServeDashboard(address, maxShownReply)
 			return dashboardClient{s, v.state}
 		},

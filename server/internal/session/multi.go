@@ -1,0 +1,120 @@
+package session
+
+import (
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/shared"
+)
+
+// queue is what MULTI has gathered.
+//
+// EXEC runs it in one transaction over all keys that the commands name, known before the first of
+// them runs, or over the whole store if one of them may touch others. As in Redis a command that is
+// refused when it is queued makes EXEC fail as a whole, and one that fails when it runs does not
+// stop the others: only what it wrote itself is rolled back.
+type queue struct {
+	requests   arena.Blocks[queued]
+	args       arena.Args // of the requests
+	keys       []string   // all keys the requests name, for the locks of EXEC
+	bytes      int        // of the requests, as MaxQueue counts them
+	held       int        // memory of the requests
+	writes     bool       // a request may write
+	replicates bool       // a request is one that a pause of writes concerns
+	grows      bool       // a request may add data
+	wholeStore bool       // a request looks at the keyspace as a whole
+	slow       bool       // a request may take long: not for an event loop
+	aborted    bool       // a request was refused: EXEC will be
+}
+
+// queued is a command since MULTI.
+type queued struct {
+	command *command.Command
+	args    [][]byte
+	login   *login // of AUTH or HELLO within EXEC
+}
+
+// requestOverhead is what an argument counts for MaxQueue besides its bytes.
+const requestOverhead = 32
+
+// enqueue keeps a command for EXEC. The arguments are copied, because the parser uses its buffer
+// again, and counted with an overhead for each, because a client could fill the memory with empty
+// arguments otherwise. The keys are found here, once, and EXEC locks all of them in one step: locks
+// that were added one after the other could deadlock.
+func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
+	q := s.queue
+	own := sizeOf(args)
+	size := own + len(args)*requestOverhead
+	if q.bytes+size > s.server.Options.MaxQueue {
+		s.reject(cmd, errQueueTooLarge)
+		return
+	}
+	q.bytes += size
+	copied := q.args.Copy(args)
+	q.requests.Add(queued{command: cmd, args: copied})
+	others := len(q.keys)
+	q.keys = cmd.AppendKeys(q.keys, copied)
+	q.held += heldByRequest + len(args)*heldByArgument + own
+	for _, key := range q.keys[others:] {
+		q.held += heldByKey + len(key)
+	}
+	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
+	runsScript := cmd.Flags&command.RunsScript != 0    // which may touch any key
+	q.writes = q.writes || cmd.IsWrite() || runsScript && cmd.Flags&command.ReadOnly == 0
+	q.replicates = q.replicates || s.mayReplicate(cmd, copied)
+	q.grows = q.grows || cmd.Flags&command.DenyOOM != 0
+	q.slow = q.slow || !cmd.CanBatch(copied)
+	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
+	from := s.out.Len()
+	s.out.Simple("QUEUED")
+	s.replies.apply(&s.out, cmd, from)
+}
+
+// runQueued executes one command of a transaction and appends its reply. Only a failure of the
+// store is returned: it ends the transaction, and nothing of it is kept. SELECT among the commands
+// changes the namespace of those after it, so each command gets the transaction as seen through the
+// current one.
+func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
+	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
+	if tx != nil {
+		var err error
+		if inner.Tx, err = tx.Use(s.Namespace()); err != nil {
+			return err
+		}
+	}
+	stats := &s.server.Counters.Commands[r.command.Index]
+	if s.who.isRestricted() {
+		if err := s.permitQueued(r); err != nil {
+			stats.Rejected.Add(1)
+			s.replyError(s.server.ErrorText(err))
+			return nil
+		}
+	}
+	stats.Calls.Add(1)
+	start := s.server.StartTimer()
+	s.who.login = r.login
+	refusal, err := s.runInTx(&inner, limit)
+	s.who.login = nil
+	took := shared.Elapsed(start)
+	if took > 0 {
+		stats.Nanoseconds.Add(int64(took))
+		s.server.Counters.NoteLatency(stats, took, 1)
+	}
+	s.server.NoteSlow(&s.client, took, r.command, r.args, 0)
+	s.feedMonitors(r.command, r.args)
+	if refusal != "" {
+		stats.Failed.Add(1)
+		s.server.Counters.CountError(refusal)
+	}
+	return err
+}
+
+// unwatch forgets what the session watches. It must be called at the end of every session that has watched something:
+// the store notes changes of those keys until then.
+func (s *Session) unwatch() {
+	if s.watch != nil {
+		s.watch.Close()
+		s.watch, s.watchedBytes = nil, 0
+		s.client.Watched.Store(0)
+	}
+}
