@@ -24,19 +24,17 @@ import (
 
 // settings are the command line.
 type settings struct {
-	n            int           // entries of a workload
-	only         string        // comma-separated names or groups
-	runs         int           // of each workload; figures are medians
-	dir          string        // where the stores are made
-	profile      string        // where profiles go
-	timeout      time.Duration // of one process
-	large        int64         // bytes in the large store
-	clientsFirst bool          // the clients of the group stall run before all else
+	n       int           // entries of a workload
+	only    string        // comma-separated names or groups
+	runs    int           // of each workload; figures are medians
+	dir     string        // where the stores are made
+	profile string        // where profiles go
+	timeout time.Duration // of one process
 }
 
 func main() {
 	var s settings
-	var child, socket, bursts string
+	var child string
 	var step int
 	flag.IntVar(&s.n, "n", 1_000_000, "entries of a workload")
 	flag.StringVar(&s.only, "only", "", "workloads to run, by name, group or pattern (speed/*/pebble), comma-separated (default all; see -list)")
@@ -44,13 +42,9 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "directory to make the stores in (default a temporary one)")
 	flag.StringVar(&s.profile, "profile", "", "directory to write CPU and allocation profiles of the measured parts to")
 	flag.DurationVar(&s.timeout, "timeout", 10*time.Minute, "longest time of one process")
-	flag.Int64Var(&s.large, "large", 2<<30, "bytes of the large store, and four times the largest value")
 	list := flag.Bool("list", false, "list the workloads and end")
 	flag.StringVar(&child, "child", "", "run one workload in this process (the command calls itself so)")
-	flag.StringVar(&socket, "serve", "", "serve a store at this socket (the command calls itself so)")
-	flag.StringVar(&bursts, "bursts", "", "compute for 2 ms after each reply from the server at this socket (the command calls itself so)")
 	flag.IntVar(&step, "step", 0, "step of that workload")
-	flag.BoolVar(&s.clientsFirst, "clients-first", false, "in the group stall, have the clients run before all else, as if they had processors of their own (Linux, root)")
 	flag.Parse()
 	var err error
 	switch {
@@ -60,10 +54,6 @@ func main() {
 		for _, w := range workloads {
 			fmt.Printf("%-24s %s\n", w.name, w.about)
 		}
-	case socket != "":
-		err = serveStore(s.dir, socket)
-	case bursts != "":
-		err = computeInBursts(bursts)
 	case child != "":
 		err = runChild(s, child, step, os.Stdout)
 	default:

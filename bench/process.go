@@ -153,7 +153,7 @@ func runStep(ctx context.Context, s settings, name string, step int, dir string,
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	args := []string{"-child", name, "-step", strconv.Itoa(step), "-n", strconv.Itoa(s.n), "-large", strconv.FormatInt(s.large, 10), "-dir", dir, "-clients-first=" + strconv.FormatBool(s.clientsFirst)}
+	args := []string{"-child", name, "-step", strconv.Itoa(step), "-n", strconv.Itoa(s.n), "-dir", dir}
 	if s.profile != "" {
 		if err := os.MkdirAll(s.profile, 0o755); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 // TestMain lets the test binary be the command, which calls itself.
 func TestMain(m *testing.M) {
 	for _, arg := range os.Args[1:] {
-		if arg == "-child" || arg == "-serve" {
+		if arg == "-child" {
 			main()
 			return
 		}
@@ -30,7 +30,7 @@ func TestEveryWorkload(t *testing.T) {
 		t.Skip("needs /proc")
 	}
 	var out bytes.Buffer
-	if err := runAll(t.Context(), settings{n: 2000, large: 8 << 20, dir: t.TempDir(), timeout: time.Minute}, &out); err != nil {
+	if err := runAll(t.Context(), settings{n: 2000, dir: t.TempDir(), timeout: time.Minute}, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Count(out.String(), "\n| ")

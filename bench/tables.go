@@ -6,7 +6,7 @@ import (
 )
 
 // tables are the printed tables, with the targets of the design.
-var tables = slices.Concat(ownTables, structureTables(), []table{stallTable(), scriptTable()}, largeTables(), peerTables())
+var tables = slices.Concat(ownTables, peerTables())
 
 // ownTables are of Stave alone.
 var ownTables = []table{
@@ -55,7 +55,6 @@ var ownTables = []table{
 		gcRow("strings", "string"), gcRow("one set", "set"), gcRow("one hash", "hash"),
 		gcRow("hashes of 10 fields", "hash10"), gcRow("one sorted set", "zset"), gcRow("one list", "list"),
 	}},
-	rankTable,
 	{"single calls while loading", []string{"p50", "p99", "p99.9", "slowest"}, []row{
 		pauseRow("nothing: the machine's own pauses", "nothing", ""),
 		pauseRow("insertion into the index alone", "keydir", "index growth < 1 ms"),

@@ -44,22 +44,12 @@ var workloads = slices.Concat(
 		{"memory/hash10", "field of 10 bytes of hashes of 10 fields", 4, memory(loadSmallHashes)},
 		{"memory/zset", "member of 10 bytes of one sorted set", 4, memory(loadSortedSet)},
 		{"memory/list", "element of one list", 4, memory(loadList)},
-		{"ranks/zset", "calls by rank on one sorted set of 1000, n/10 and n members", rankSteps, ranks(loadSortedSet, sortedSetCalls)},
-		{"ranks/list", "calls by index on one list", rankSteps, ranks(loadList, listCalls)},
-		{"ranks/set", "random members of one set", rankSteps, ranks(loadSet, setCalls)},
-		{"ranks/hash", "random fields of one hash", rankSteps, ranks(loadHash, hashCalls)},
-		{"ranks/keys", "random keys", rankSteps, ranks(loadStrings, keyCalls)},
-		{"large/value", "one value, to 512 MiB: time and peak of memory", len(largeSteps), largeValues},
-		{"large/server", "the same over a socket, to 63 MiB", len(largeSteps), servedValues},
-		{"large/store", "a store of -large bytes with little memory", 2, largeStore},
 		{"pause/nothing", "slowest round of a loop that does nothing", 1, pauseOfNothing},
 		{"pause/keydir", "slowest single insertion into the index alone", 1, slowestInsert},
 		{"pause/write", "slowest single write(2)", 1, slowestWrite},
 		{"pause/index", "slowest single put while loading, the disk kept out of it", 1, slowestPutNoSync},
 		{"pause/default", "slowest single put while loading, default options", 1, slowestPut},
 	},
-	structureWorkloads(),
-	stallWorkloads(),
 )
 
 // eachEngine is one workload for every engine: name/engine. Peers repeat less: theirs take seconds.

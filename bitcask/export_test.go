@@ -116,3 +116,6 @@ func LoadOrder(s *Store) (order []int) {
 	}
 	return order
 }
+
+// WalkWith is a walk whose windows have most strings.
+func WalkWith(most int) *Walk { return &Walk{most: most} }

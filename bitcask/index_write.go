@@ -18,7 +18,7 @@ import (
 
 const (
 	// indexEvery is how often it is asked whether an INDEX is due.
-	indexEvery = 100 * time.Millisecond
+	indexEvery = time.Second
 
 	// indexMinBacklog is the bytes of log from which replaying takes long.
 	indexMinBacklog = 64 << 20

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -52,6 +54,7 @@ type Store struct {
 	index   indexState
 	lazy    *lazyIndex // stripes that are loaded after Open; nil: none are. Does not change once the store is open
 	reserve reserve.Reserve
+	grown   nap.Nap // of adjustReserve: the log has grown
 
 	segmentSize atomic.Int64 // see measureDisk
 
@@ -125,12 +128,7 @@ func (s *Store) startWork(hintless []uint32) {
 	s.work.Go(s.log.Run)
 	s.work.Go(s.guard.watch)
 	s.work.Go(func() { s.work.every(s.opts.SyncEvery, func() bool { return s.syncLog() && s.log.NoteIdle() }) })
-	s.work.Go(func() {
-		s.work.every(reserve.Every, func() bool {
-			s.reserve.Adjust()
-			return true
-		})
-	})
+	s.work.Go(s.adjustReserve)
 	if !s.opts.seam.NoIndex {
 		s.work.Go(func() { s.work.every(indexEvery, s.indexIfDue) })
 	}
@@ -142,6 +140,23 @@ func (s *Store) startWork(hintless []uint32) {
 		s.work.Go(func() { s.hintLoop(done) })
 		if len(hintless) > 0 {
 			s.wakeHinter()
+		}
+	}
+}
+
+// adjustReserve keeps the reserve as long as it should be. That depends on the length of the log, so it sleeps while that does not
+// change.
+func (s *Store) adjustReserve() {
+	before, stirred := int64(-1), true
+	for !stirred || s.work.sleep(reserve.Every) {
+		length := s.logSize()
+		settled := s.reserve.Adjust() && length == before
+		before, stirred = length, true
+		if settled {
+			stirred = s.grown.Sleep(s.work.stop, time.Second, math.MaxInt64, func() bool { return s.logSize() != length })
+		}
+		if s.work.stopping() {
+			return
 		}
 	}
 }

@@ -57,11 +57,11 @@ func (d *deadBytes) countCollection(c keydir.Dropped) {
 }
 
 // DrainDropped updates the counts of live bytes for collections that were dropped whole, and releases their memory. The
-// owner of a store with collections calls it at intervals; Stats and merge planning do, too.
-func (s *Store) DrainDropped() { s.dead.drain() }
+// owner of a store with collections calls it at intervals; Stats and merge planning do, too. It reports whether there were any.
+func (s *Store) DrainDropped() (any bool) { return s.dead.drain() }
 
-func (d *deadBytes) drain() {
-	for {
+func (d *deadBytes) drain() (any bool) {
+	for ; ; any = true {
 		d.mu.Lock()
 		spaces := d.spaces
 		d.spaces = nil
@@ -73,7 +73,7 @@ func (d *deadBytes) drain() {
 		}
 		d.mu.Unlock()
 		if n == 0 && len(spaces) == 0 {
-			return
+			return any
 		}
 		for _, sp := range spaces {
 			d.addSpace(sp)

@@ -26,12 +26,12 @@ import (
 //   - by every sync of the log, before it is acknowledged: the active segment has a name;
 //   - before a segment is sealed or made, before a merge publishes and before it unlinks, before INDEX or TTL get their names, before Close
 //     writes anything: also LOCK and MANIFEST have theirs;
-//   - by the goroutine below, twice a second, and, after its first check, at once if the operating system reports it.
+//   - by the goroutine below, about once a second, and, after its first check, at once if the operating system reports it.
 //
 // Then the store refuses writes, but still serves reads.
 
 // directoryEvery is how often the goroutine looks, whether or not anything was reported.
-const directoryEvery = 500 * time.Millisecond
+const directoryEvery = 900 * time.Millisecond
 
 // removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then the two
 // cases look alike.

@@ -16,12 +16,8 @@ import (
 // valid within the call, and fn changes nothing. Since the order never changes, a scan that resumes
 // where it stopped misses no key that was there throughout.
 func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ keydir.Type) bool) (err error) {
-	if !t.open {
-		return ErrTxDone
-	}
-	t.materialize()
-	if !t.locks.whole || !t.locks.all && t.locks.held[stripe/64]&(1<<(stripe%64)) == 0 {
-		return fmt.Errorf("%w: all keys of stripe %d", ErrNotLocked, stripe)
+	if err := t.mayScan(stripe); err != nil {
+		return err
 	}
 	sp := t.s.spaces.Of(ns)
 	if sp == nil {

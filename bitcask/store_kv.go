@@ -190,23 +190,23 @@ type Item struct {
 	Value []byte
 }
 
-// All ranges over every string key of namespace 0, in no useful order. It holds no lock between
-// items: keys that are there throughout are seen exactly once, keys that come or go during the
-// range may or may not be. The first error ends the range and comes with a zero Item.
+// All ranges over every string key of namespace 0, in windows that are in the order of the log. It reads in pages and holds no
+// lock between items: keys that are there throughout are seen exactly once, keys that come or go during the
+// range may or may not be, and a value is that of the moment in which its page was read. The first error ends the range and comes with a zero Item.
 func (s *Store) All() iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		for stripe := range keydir.Stripes {
-			keys, err := s.stringsOf(stripe)
+		var w Walk
+		for {
+			page, err := s.nextPage(&w)
 			if err != nil {
 				yield(Item{}, err)
 				return
 			}
-			for _, key := range keys {
-				value, err := s.Get(key)
-				if errors.Is(err, ErrNotFound) {
-					continue // deleted since
-				}
-				if !yield(Item{key, value}, err) || err != nil {
+			if page == nil {
+				return
+			}
+			for _, item := range page {
+				if !yield(item, nil) {
 					return
 				}
 			}
@@ -214,18 +214,56 @@ func (s *Store) All() iter.Seq2[Item, error] {
 	}
 }
 
-// stringsOf lists the string keys of one stripe.
-func (s *Store) stringsOf(stripe int) (keys []string, err error) {
+// nextPage is a step of a walk through namespace 0, nil at its end.
+func (s *Store) nextPage(w *Walk) (page []Item, err error) {
+	add := func(key, value []byte) { page = append(page, Item{string(key), slices.Clone(value)}) }
+	for len(page) == 0 {
+		stripe, gather := w.Stripe()
+		if stripe == keydir.Stripes {
+			return nil, nil
+		}
+		others, err := s.walkOn(w, stripe, gather, add)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range others {
+			if err := s.stringsOfHash(h, add); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return page, nil
+}
+
+// walkOn is Gather or Page of a walk through namespace 0.
+func (s *Store) walkOn(w *Walk, stripe int, gather bool, fn func(key, value []byte)) (others []uint64, err error) {
 	t, err := s.BeginStripe(false, stripe)
 	defer t.Recycle()
 	if err != nil {
 		return nil, err
 	}
-	err = t.EachKey(0, stripe, 0, func(_ uint64, key []byte, typ keydir.Type) bool {
-		if typ == keydir.String {
-			keys = append(keys, string(key))
+	if gather {
+		return nil, t.Gather(w, 0, func([]byte, keydir.Type) bool { return true })
+	}
+	return t.Page(w, 0, fn)
+}
+
+// stringsOfHash calls fn for the strings of namespace 0 whose names have a hash.
+func (s *Store) stringsOfHash(h uint64, fn func(key, value []byte)) error {
+	t, err := s.BeginStripe(false, keydir.StripeOf(h))
+	defer t.Recycle()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = t.EachKey(0, keydir.StripeOf(h), h, func(now uint64, key []byte, typ keydir.Type) bool {
+		if now == h && typ == keydir.String {
+			var value []byte
+			if value, failed = s.getString(nil, 0, h, string(key)); failed == nil {
+				fn(key, value)
+			}
 		}
-		return true
+		return now == h && failed == nil
 	})
-	return keys, err
+	return errors.Join(err, failed)
 }

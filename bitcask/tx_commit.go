@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/undo"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -232,6 +233,7 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {
 		if sg, at, seq, err = log.Append(f); err == nil {
+			t.s.grown.Stir(nap.Any)
 			if full && !t.draws() {
 				r.NoteSpace()
 			}

@@ -68,7 +68,7 @@ var refusable = []struct {
 }
 
 // notRefusable are the methods that return an error and add no record.
-var notRefusable = []string{"EachKey", "EachName", "FieldDeadlines", "Find", "LastEntryID", "RandomKey", "RollbackTo", "StreamGroups", "StreamMeta",
+var notRefusable = []string{"EachKey", "EachName", "FieldDeadlines", "Find", "Gather", "LastEntryID", "Page", "RandomKey", "RollbackTo", "StreamGroups", "StreamMeta",
 	"Usage", "UsageByPlace", "Value", "ValueLen", "ValuePart", "Values"}
 
 // TestRefusedRecordChangesNothing: a call whose record has no room in the commit, or one of whose records has none, leaves

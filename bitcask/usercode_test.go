@@ -119,6 +119,36 @@ var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
 			}()
 		}
 	},
+	"Tx.Gather": func(t *testing.T, s *bitcask.Store, cb func()) {
+		for walk, stripe := new(bitcask.Walk), 0; stripe < keydir.Stripes; stripe++ {
+			func() {
+				tx, err := s.BeginStripe(false, stripe)
+				must(t, err)
+				defer tx.End()
+				must(t, tx.Gather(walk, 0, func([]byte, keydir.Type) bool { cb(); return true }))
+			}()
+		}
+	},
+	"Tx.Page": func(t *testing.T, s *bitcask.Store, cb func()) {
+		tx, err := s.BeginAll(false)
+		must(t, err)
+		defer tx.End()
+		if !bitcask.Lockless { // such a build leaves every key to EachKey
+			cb()
+		}
+		var walk bitcask.Walk
+		for {
+			stripe, gather := walk.Stripe()
+			if gather {
+				must(t, tx.Gather(&walk, 0, func([]byte, keydir.Type) bool { return true }))
+			} else if stripe < keydir.Stripes {
+				_, err := tx.Page(&walk, 0, func([]byte, []byte) { cb() })
+				must(t, err)
+			} else {
+				return
+			}
+		}
+	},
 	"Tx.EachName": func(t *testing.T, s *bitcask.Store, cb func()) {
 		tx, err := s.BeginAll(false)
 		must(t, err)

@@ -22,8 +22,7 @@ import (
 // has no option -1.
 //
 // The files exec_* are what exec does in the place of a command: modes has the
-// list of these, pipe sends many commands, scan looks at all keys, latency
-// measures a server. A script is in script.go, for the shell runs one as well.
+// list of these, pipe sends many commands, scan lists the names of keys. A script is in script.go, for the shell runs one as well.
 
 // execCommand describes stave exec. Its examples are the three ways to give arguments: words, the
 // standard input as the last one, and a script.

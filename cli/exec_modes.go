@@ -32,13 +32,16 @@ var execModes = []execMode{
 			return s.runPipe(ctx, s.In, c.Bool("keep-going"))
 		}},
 	{name: "scan", usage: "list the names of keys", run: runScan},
-	{name: "bigkeys", usage: "list, for each type, how many keys there are and which has the most elements", run: runBigkeys},
-	{name: "memkeys", usage: "list, for each type, how much memory its keys take (MEMORY USAGE) and which takes the most", run: runBigkeys},
-	{name: "keystats", usage: "list what --bigkeys and --memkeys do, and the ten keys that take the most memory", run: runBigkeys},
-	{name: "latency", usage: "measure how long a server takes to answer, each second until Ctrl-C; -i and -r say how often", run: runLatency},
+	{name: "bigkeys", instead: biggestKeys},
+	{name: "memkeys", instead: biggestKeys},
+	{name: "keystats", instead: biggestKeys},
+	{name: "latency", instead: "of a server stave top shows how long its commands take, and redis-cli --latency the round trips"},
 	{name: "hotkeys", instead: "nothing counts how often a key is read; stave top shows the busiest commands of a server, and MONITOR each of them"},
 	{name: "stat", instead: "stave top shows a running server once a second, and stave stats --watch a directory"},
 }
+
+// biggestKeys is said in place of three modes.
+const biggestKeys = "stave inspect DIR lists the biggest keys and what there is of each type, also of a directory that a server has open"
 
 // modeFlags are the options of the modes, one for each row of execModes, and those that choose among keys. A mode that
 // there is not has a hidden one.
@@ -47,8 +50,8 @@ func modeFlags() (flags []cli.Flag) {
 		flags = append(flags, &cli.BoolFlag{Name: m.name, Usage: m.usage, Hidden: m.run == nil})
 	}
 	return append(flags,
-		&cli.StringFlag{Name: "pattern", Usage: "with --scan and the --...keys: only keys whose names match `GLOB`"},
-		&cli.StringFlag{Name: "type", Usage: "with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream"})
+		&cli.StringFlag{Name: "pattern", Usage: "with --scan: only keys whose names match `GLOB`"},
+		&cli.StringFlag{Name: "type", Usage: "with --scan: only keys of `TYPE`: string, hash, list, set, zset or stream"})
 }
 
 // chosenMode is the mode that the options ask for, nil for a command or a script. Options that the mode does not use
@@ -66,11 +69,10 @@ func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 			chosen = m
 		}
 	}
-	// What is left are the modes that look at all keys.
-	scans := chosen != nil && chosen.name != "pipe" && chosen.name != "latency"
+	scans := chosen != nil && chosen.name == "scan"
 	switch {
 	case !scans && (c.IsSet("pattern") || c.IsSet("type")):
-		return nil, usagef("--pattern and --type need --scan, --bigkeys, --memkeys or --keystats")
+		return nil, usagef("--pattern and --type need --scan")
 	case chosen == nil:
 		return nil, nil
 	case c.IsSet("type") && peekCommands[c.String("type")].unit == "":
@@ -79,10 +81,8 @@ func chosenMode(c *cli.Context) (chosen *execMode, err error) {
 		return nil, usagef("--%s takes no command", chosen.name)
 	case c.Bool("stdin-arg") || c.String("stdin-tag") != "":
 		return nil, usagef("-x and -X need a command")
-	case chosen.name != "latency" && (c.IsSet("repeat") || c.IsSet("interval")):
-		return nil, usagef("-r and -i need a command to repeat, or --latency")
-	case chosen.name == "latency" && c.String("addr") == "" && c.String("url") == "":
-		return nil, usagef("--latency is about a server: it needs --addr or --url")
+	case c.IsSet("repeat") || c.IsSet("interval"):
+		return nil, usagef("-r and -i need a command to repeat")
 	}
 	return chosen, nil
 }
@@ -140,15 +140,6 @@ func (s *session) many(ctx context.Context, commands [][][]byte, reply func(i in
 		}
 	}
 	return err
-}
-
-// words makes a command of strings, as Do takes it.
-func words(args ...string) [][]byte {
-	list := make([][]byte, len(args))
-	for i, arg := range args {
-		list[i] = []byte(arg)
-	}
-	return list
 }
 
 // insertInput puts the standard input into a command: as the last argument, or in the place of those that are the tag.

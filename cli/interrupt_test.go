@@ -94,8 +94,6 @@ func TestFirstSignalEnds(t *testing.T) {
 		"pipe: an input that does not end":   {endless(t, "PING\n"), []string{"exec", "--pipe", "--dir", store}},
 		"pipe: a server that is silent":      {strings.NewReader(strings.Repeat("PING\n", 1<<20)), []string{"exec", "--pipe", "--addr", nobody}},
 		"scan: a server that is silent":      {nil, []string{"exec", "--scan", "--addr", nobody}},
-		"bigkeys: a server that is silent":   {nil, []string{"exec", "--bigkeys", "--addr", nobody}},
-		"latency: a server that is silent":   {nil, []string{"exec", "--latency", "--addr", nobody}},
 		"shell: a script":                    {strings.NewReader(lineLoop), []string{"shell", "--dir", store}},
 		"shell: lines that do not end":       {endless(t, "PING\n"), []string{"shell", "--dir", store}},
 		"top: a server that is silent":       {nil, []string{"top", "--addr", nobody}},

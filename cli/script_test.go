@@ -2,11 +2,9 @@ package cli_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,7 +32,6 @@ var update = flag.Bool("update", false, "rewrite what the scripts in testdata ex
 //	$ append file "\x00"                appends bytes to a file
 //	$ cat file                          prints one, quoted where it is binary
 //	$ patch file OFFSET "bytes"         overwrites bytes; negative: from the end
-//	$ version file SIZE N               makes it one of version N, by its header of SIZE bytes
 //	$ flip file OFFSET                  flips a bit of one byte
 //	$ truncate file SIZE                cuts a file off; negative: so much shorter
 //	$ mkdir DIR                         makes a directory, with its parents
@@ -195,8 +192,6 @@ func runFileStep(t *testing.T, where string, words []string, input string, stdou
 			_, err := f.WriteAt([]byte(words[3]), at)
 			return err
 		})
-	case "version":
-		err = setVersion(words[1], words[2], words[3])
 	case "flip":
 		err = edit(words[1], words[2], func(f *os.File, at int64) error {
 			b := make([]byte, 1)
@@ -256,27 +251,6 @@ func sameFiles(a, b string) error {
 		err = fmt.Errorf("%s and %s differ", a, b)
 	}
 	return errors.Join(err, err2)
-}
-
-// setVersion writes another version into a file with a header of so many bytes, the last of which are its checksum.
-func setVersion(name, size, version string) error {
-	var n, v int
-	if _, err := fmt.Sscan(size+" "+version, &n, &v); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	head := make([]byte, n)
-	if _, err := f.ReadAt(head, 0); err != nil {
-		return err
-	}
-	head[8] = byte(v)
-	binary.LittleEndian.PutUint32(head[n-4:], crc32.ChecksumIEEE(head[:n-4]))
-	_, err = f.WriteAt(head, 0)
-	return err
 }
 
 // edit opens a file and changes it at an offset, which counts from the end if it is negative.

@@ -76,3 +76,12 @@ func TestAfterPrefix(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// words makes a command of strings, as Do takes it.
+func words(args ...string) [][]byte {
+	list := make([][]byte, len(args))
+	for i, arg := range args {
+		list[i] = []byte(arg)
+	}
+	return list
+}

@@ -56,6 +56,8 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 		return err
 	}
 	defer closeInto(&err, s.backend.Close)
+	ctx, restore := endByKey(ctx, t)
+	defer restore()
 	var before topSample
 	// Each picture is of the time between two answers, so the interval need not be kept exactly.
 	return watch(ctx, t, true, every, count, func() (shown []byte, err error) {

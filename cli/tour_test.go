@@ -91,7 +91,6 @@ func TestTour(t *testing.T) {
 	step("", 0, "inspect", data, "--html", at("page.html"))
 	step("", 0, "dump", filepath.Join(data, "MANIFEST"))
 	step("", 0, "doctor", data)
-	step("", 0, "upgrade", data)
 	step("", 0, "backup", data, at("copy"))
 	step("", 0, "backup", data, at("next"), "--incremental", at("copy"))
 	step("", 0, "restore", at("next"), at("restored"))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
-// The version is that of the module, which the go command writes into the
-// binary; nothing here has to be kept up to date.
+// version is the release that this tree is, or becomes.
+const version = "0.1.0"
 
 // versionCommand describes stave version. One line, in the order in which a report of a bug needs
 // it.
@@ -25,15 +26,18 @@ func versionCommand(t *terminal.Streams) *cli.Command {
 	}
 }
 
-// versionText is the version that the module was installed as, or dev for a
-// build from a work tree. INFO, HELLO and the greeting of the shell have it too.
+// versionText is the release that the module was installed as, or that a build from a work tree becomes. INFO, HELLO and
+// the greeting of the shell have it too.
 func versionText() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "dev"
+	if !ok || !released.MatchString(info.Main.Version) {
+		return version
 	}
-	return info.Main.Version
+	return info.Main.Version[1:]
 }
+
+// released is the version of a tag. A build from a work tree has a commit's time in its version, or none.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
 // revision is the commit of a build from a work tree. "with changes" warns that the commit does not
 // say all. It is "" for a module that was installed by its version, which says all there is.

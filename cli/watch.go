@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
-	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
 // Commands that show something again and again: on a terminal in its place, otherwise one after another.
@@ -53,7 +57,7 @@ func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Du
 		}
 		if len(shown) > 0 {
 			if inPlace {
-				shown = append([]byte("\x1b[H\x1b[2J"), shown...)
+				shown = append([]byte("\x1b[H\x1b[2J"), bytes.ReplaceAll(shown, []byte("\n"), []byte("\r\n"))...)
 			}
 			if _, err := t.Out.Write(shown); err != nil {
 				return failed(exitCommand, err)
@@ -67,5 +71,33 @@ func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Du
 			return nil
 		case <-time.After(every):
 		}
+	}
+}
+
+// endByKey returns a context that ends when q is typed, or Ctrl-C, which is a key like others meanwhile: keys come one
+// at a time and are not shown. restore gives the terminal back. Where the input is no terminal there are no keys. The
+// goroutine stays in its read until the process ends, for that cannot be interrupted.
+func endByKey(ctx context.Context, t *terminal.Streams) (ends context.Context, restore func()) {
+	in, ok := t.In.(*os.File)
+	if !ok || !t.InTTY || !t.OutTTY || t.Dumb() {
+		return ctx, func() {}
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		for keys := make([]byte, 64); ; {
+			n, err := in.Read(keys)
+			if err != nil || bytes.ContainsAny(keys[:n], "qQ\x03") {
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		end()
+		term.Restore(int(in.Fd()), before)
 	}
 }

@@ -133,8 +133,11 @@ func (s *Store) closeCheckpoint() error {
 const (
 	expiryBudget = 2 * time.Millisecond
 	expiryMax    = 10_000 // keys
-	expiryBatch  = 32     // keys, whose stripes are locked together for some tens of microseconds
+	expiryBatch  = 128    // keys, whose stripes are locked together for some tens of microseconds
 )
+
+// idleRest is how long the cycle sleeps where nothing is due before. What becomes due earlier, or is dropped, stirs it.
+const idleRest = time.Second
 
 // expireLoop deletes expired keys and releases the memory of dropped collections until the store
 // closes.
@@ -156,7 +159,12 @@ func (s *Store) expireLoop(ctx context.Context) {
 		if s.opts.ExpireEvery > 0 && retry.Due() {
 			rest = s.expireCycle(every, &retry)
 		}
-		s.base.DrainDropped()
+		_, gone := s.clock.read()
+		soon := gone + idleRest.Milliseconds()
+		due := func() bool { return s.opts.ExpireEvery > 0 && (s.deadlines.AnyDue(soon) || s.fields.AnyDue(soon)) }
+		if released := s.base.DrainDropped(); !released && rest == every && !due() && !s.idle.Sleep(ctx.Done(), idleRest, soon, due) {
+			rest = 0
+		}
 		tick.Reset(rest)
 	}
 }
@@ -184,11 +192,11 @@ func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest t
 	return expiryRest(every, took, n > 0 && (n >= expiryMax || took >= expiryBudget))
 }
 
-// expiryRest returns the usual rest, or, after a run that reached its bounds, three times as long as the run took: a
-// cycle that does not keep up uses a quarter of a core, as that of Redis.
+// expiryRest returns the usual rest, or, after a run that reached its bounds, as long as the run took: a cycle that does not keep
+// up uses half of a core, and the other half is for those that use the store.
 func expiryRest(every, took time.Duration, behind bool) time.Duration {
 	if behind {
-		return min(every, 3*took)
+		return min(every, took)
 	}
 	return every
 }
@@ -243,6 +251,7 @@ func (s *Store) reap(space uint32, due []ttl.Entry, observe func(*Store) *observ
 	if s.base.Space(ns) != space { // swapped before the keys were locked: it names another one now
 		return 0, first.Tx.end(nil)
 	}
+	first.Tx.prefetch() // due together, they lie anywhere
 	for _, e := range due {
 		if now, had := s.deadlines.Get(space, e.Key); !had || now != e.Deadline || !first.Tx.due(now) {
 			continue

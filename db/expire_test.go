@@ -29,3 +29,41 @@ func TestExpiryKeepsUp(t *testing.T) {
 		equal(t, "keys a second after the deadline", s.Len(), 0)
 	})
 }
+
+// TestIdleCycleWakes: the cycle sleeps while nothing is due, and what is set then is deleted in time all the same: keys, fields, a
+// deadline that moves to an earlier moment, one that is moved while the cycle sleeps, and memory of what is deleted.
+func TestIdleCycleWakes(t *testing.T) {
+	for name, set := range map[string]func(t *testing.T, s *db.Store, ttl time.Duration){
+		"key": func(t *testing.T, s *db.Store, ttl time.Duration) { must(t, s.String("k").Put(nil, db.TTL(ttl))) },
+		"moved": func(t *testing.T, s *db.Store, ttl time.Duration) {
+			must(t, s.String("k").Put(nil, db.TTL(time.Hour)))
+			time.Sleep(3 * time.Second)
+			_, err := s.Key("k").Expire(ttl)
+			must(t, err)
+		},
+		"field": func(t *testing.T, s *db.Store, ttl time.Duration) {
+			_, err := s.Hash("k").Put("f", nil)
+			must(t, err)
+			_, err = s.Hash("k").ExpireFields(ttl, []string{"f"})
+			must(t, err)
+		},
+		"other namespace": func(t *testing.T, s *db.Store, ttl time.Duration) {
+			other, err := s.Use(3)
+			must(t, err)
+			must(t, other.String("k").Put(nil, db.TTL(ttl)))
+		},
+	} {
+		for after := 2900 * time.Millisecond; after < 4100*time.Millisecond; after += 50 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				s := openMemory(t)
+				time.Sleep(after)
+				set(t, s, 20*time.Millisecond)
+				time.Sleep(130 * time.Millisecond)
+				synctest.Wait()
+				if st := s.Stats(); st.Expired+st.ExpiredFields == 0 {
+					t.Errorf("%s, set %v after Open for 20 ms: not deleted after 130", name, after)
+				}
+			})
+		}
+	}
+}

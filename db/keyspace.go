@@ -221,9 +221,65 @@ func (k Keyspace) Keys(pattern string) ([]string, error) {
 }
 
 // All ranges over the keys and their types, in no particular order. See the package documentation on iterators: it
-// reads in pages, so the loop may change the keys.
+// reads in pages, so the loop may change the keys. On a store it goes through windows of some hundred thousand keys in the order of
+// the log, and keeps 4 MiB for that.
 func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
-	return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {
-		return k.Scan(cursor, KeyScanOptions{Count: pageSize})
-	})
+	if k.tx != nil {
+		return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {
+			return k.Scan(cursor, KeyScanOptions{Count: pageSize})
+		})
+	}
+	return func(yield func(KeyInfo, error) bool) {
+		var w bitcask.Walk
+		for {
+			page, err := k.nextPage(&w)
+			if err != nil {
+				yieldError(k.handle, err, yield)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+			for _, key := range page {
+				if !yield(key, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// nextPage is a step of a walk that finds live keys, or none at its end.
+func (k Keyspace) nextPage(w *bitcask.Walk) (page []KeyInfo, err error) {
+	for len(page) == 0 && err == nil {
+		stripe, gather := w.Stripe()
+		if stripe == keydir.Stripes {
+			return nil, nil
+		}
+		var others []uint64
+		err = k.doStripe(stripe, func(t *Tx) (err error) {
+			if gather {
+				return t.gather(k.ns, w, func(key []byte, typ Type) { page = append(page, KeyInfo{Key: string(key), Type: typ}) })
+			}
+			space := t.store.base.Space(k.ns)
+			others, err = t.base.Page(w, k.ns, func(key, _ []byte) {
+				if !t.keyGone(space, key) {
+					page = append(page, KeyInfo{Key: string(key), Type: TypeString})
+				}
+			})
+			return err
+		})
+		for i := 0; i < len(others) && err == nil; i++ {
+			h := others[i]
+			err = k.doStripe(keydir.StripeOf(h), func(t *Tx) error {
+				return t.eachKey(k.ns, keydir.StripeOf(h), h, func(now uint64, key []byte, typ Type) bool {
+					if now == h {
+						page = append(page, KeyInfo{Key: string(key), Type: typ})
+					}
+					return now == h
+				})
+			})
+		}
+	}
+	return page, err
 }

@@ -50,7 +50,7 @@ type Options struct {
 	// Default: false.
 	NoMerge bool
 	// ExpireEvery is the time between two runs of the expiry cycle.
-	// While a run leaves due keys, the next one follows sooner: the cycle takes up to a quarter of a core.
+	// While a run leaves due keys, the next one follows sooner: the cycle takes up to half of a core.
 	// Default: 100 ms. Negative: no cycle; expired keys are still never seen.
 	ExpireEvery time.Duration
 	// OrderedKeys keeps the names of all keys in memory, in order, so that

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
 	"github.com/stavedb/stave/structures"
@@ -58,6 +59,7 @@ type core struct {
 	merger    *merge.Merger
 	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
 	noExpiry  atomic.Bool   // setExpiryCycle has stopped it
+	idle      nap.Nap       // of the expiry cycle
 
 	stop context.CancelFunc
 	work sync.WaitGroup

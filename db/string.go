@@ -1,6 +1,10 @@
 package db
 
 import (
+	"math"
+	"strconv"
+	"time"
+
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -106,3 +110,77 @@ func (s String) Incr(delta int64) (int64, error) {
 }
 
 func (s String) on(t *Tx) structures.String { return structures.String{Txn: t.txn(), Key: s.key} }
+
+// GetAndDelete returns the value and deletes the key. It returns ErrNotFound if the key does not exist. O(length).
+func (s String) GetAndDelete() ([]byte, error) {
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) { return s.on(t).GetAndDelete() }))
+}
+
+// GetAndExpire returns the value and lets the key expire after d, which is counted in whole milliseconds and must be at
+// least one: structures.ErrExpireTime otherwise. It returns ErrNotFound if the key does not exist. O(length).
+func (s String) GetAndExpire(d time.Duration) ([]byte, error) {
+	return s.getAndExpire(func(now int64) (int64, error) {
+		if d < time.Millisecond {
+			return 0, structures.ErrExpireTime
+		}
+		return now + d.Milliseconds(), nil
+	})
+}
+
+// GetAndExpireAt is GetAndExpire with a moment, with a precision of one millisecond. The key is deleted at once if the
+// moment has passed.
+func (s String) GetAndExpireAt(at time.Time) ([]byte, error) {
+	return s.getAndExpire(func(int64) (int64, error) { return at.UnixMilli(), nil })
+}
+
+func (s String) getAndExpire(when func(now int64) (ms int64, err error)) ([]byte, error) {
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) {
+		ms, err := when(t.now())
+		if err != nil {
+			return nil, false, err
+		}
+		return s.on(t).GetAndExpire([]byte{}, ms, t.now())
+	}))
+}
+
+// GetAndPersist returns the value and takes the deadline of the key away. It returns ErrNotFound if the key does not
+// exist. O(length).
+func (s String) GetAndPersist() ([]byte, error) {
+	return owned(callFound(s.handle, writing, func(t *Tx) ([]byte, bool, error) { return s.on(t).GetAndPersist([]byte{}) }))
+}
+
+// SetRange overwrites the bytes from offset on, with zeros before them where the value was shorter, and returns the new
+// length. An empty part changes nothing. The deadline stays. It fails with structures.ErrOffset if the offset is
+// negative, and with structures.ErrTooLong above 512 MiB. O(length of the part), and of a value up to 64 KiB O(length):
+// see [String].
+func (s String) SetRange(offset int64, part []byte) (int, error) {
+	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).SetRange(offset, part) })
+}
+
+// IncrFloat adds delta to the decimal float that the key holds, 0 if it does not exist, and returns the sum. The
+// deadline stays. It fails with structures.ErrNotFloat if the value is no float, and with structures.ErrSumInfinite if
+// the sum would be infinite or no number. O(1).
+func (s String) IncrFloat(delta float64) (float64, error) {
+	return floatSum(s.IncrDecimal(decimal(delta)))
+}
+
+// IncrDecimal is IncrFloat in decimal text: a stored float has 64 bits of mantissa and up to 17 digits after the point,
+// of which a float64 would lose some.
+func (s String) IncrDecimal(delta string) (string, error) {
+	sum, err := call(s.handle, writing, func(t *Tx) ([]byte, error) { return s.on(t).IncrFloat([]byte(delta)) })
+	return string(sum), err
+}
+
+// decimal is the shortest text of a float64. NaN has none that a store would take.
+func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+func floatSum(text string, err error) (float64, error) {
+	if err != nil {
+		return 0, err
+	}
+	sum, err := strconv.ParseFloat(text, 64)
+	if math.IsInf(sum, 0) {
+		return sum, nil // a sum that a long double holds and a float64 does not
+	}
+	return sum, err
+}

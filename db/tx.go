@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -377,18 +378,47 @@ func (t *txState) settable(ms int64) error {
 func (t *Tx) rand() uint64 { return rand.Uint64() }
 
 // eachKey calls fn for the live keys of a stripe. See bitcask.Tx.EachKey.
-func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) error {
+func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, typ Type) bool) (err error) {
 	space := t.store.base.Space(ns)
-	return t.base.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
-		if ms, ok := t.store.deadlines.Get(space, string(key)); ok && t.due(ms) {
-			t.foundDue(ms, false)
-			return true
-		}
-		if typ == keydir.Hash {
-			if gone, err := t.fieldsGone(ns, space, string(key)); gone || err != nil {
-				return err == nil // the next user of the key meets the error again
-			}
+	failed := t.base.EachKey(ns, stripe, from, func(h uint64, key []byte, typ keydir.Type) bool {
+		var gone bool
+		if gone, err = t.hides(ns, space, key, typ); gone || err != nil {
+			return err == nil
 		}
 		return fn(h, key, typ.Public())
 	})
+	return cmp.Or(failed, err)
+}
+
+// gather is Gather of a walk, for live keys.
+func (t *Tx) gather(ns int, w *bitcask.Walk, fn func(key []byte, typ Type)) (err error) {
+	space := t.store.base.Space(ns)
+	failed := t.base.Gather(w, ns, func(key []byte, typ keydir.Type) bool {
+		var gone bool
+		if gone, err = t.hides(ns, space, key, typ); err == nil && !gone {
+			fn(key, typ.Public())
+		}
+		return err == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// hides reports whether a key that is in the index has expired.
+func (t *Tx) hides(ns int, space uint32, key []byte, typ keydir.Type) (gone bool, err error) {
+	if t.keyGone(space, key) {
+		return true, nil
+	}
+	if typ != keydir.Hash {
+		return false, nil
+	}
+	return t.fieldsGone(ns, space, string(key))
+}
+
+// keyGone reports whether the deadline of a key has passed.
+func (t *Tx) keyGone(space uint32, key []byte) bool {
+	ms, ok := t.store.deadlines.Get(space, string(key))
+	if ok = ok && t.due(ms); ok {
+		t.foundDue(ms, false)
+	}
+	return ok
 }

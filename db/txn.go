@@ -1,6 +1,7 @@
 package db
 
 import (
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
@@ -273,6 +274,7 @@ func (t *txn) drop(key string) (bool, error) {
 		t.noteDeadline(key, 0)
 		t.noteFields(key, 0)
 		t.offerMissing(key)
+		t.store.idle.Stir(nap.Any)
 	}
 	return existed, err
 }
@@ -315,5 +317,6 @@ func (t *txn) noteIn(index *ttl.Deadlines, key string, ms int64) {
 		index.Clear(space, key)
 	} else {
 		index.Set(space, key, ms)
+		t.store.idle.Stir(ms)
 	}
 }

@@ -218,3 +218,65 @@ func TestGetReusesTheBuffer(t *testing.T) {
 	equal(t, "found", ok, false)
 	equal(t, "untouched", string(got), "x:")
 }
+
+func TestGetAndExpire(t *testing.T) {
+	m := newMemory()
+	set(t, m, "k", "v")
+	value, ok, err := m.string("k").GetAndExpire([]byte("="), 2000, 1000)
+	equal(t, "value", string(value), "=v")
+	equal(t, "ok, err", ok && err == nil, true)
+	equal(t, "deadline", m.deadlines["k"], int64(2000))
+	if _, _, err := m.string("k").GetAndPersist(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, set := m.deadlines["k"]; set {
+		t.Error("the deadline is still there")
+	}
+	if _, _, err := m.string("k").GetAndExpire(nil, 0, 1000); err != structures.ErrExpireTime {
+		t.Errorf("deadline 0: %v", err)
+	}
+	if value, _, _ := m.string("k").GetAndExpire(nil, 1000, 1000); string(value) != "v" {
+		t.Errorf("value of a key that expires now = %q", value)
+	}
+	if _, ok, _ := m.string("k").GetAndDelete(); ok {
+		t.Error("a deadline that has passed did not delete the key")
+	}
+	set(t, m, "k", "w")
+	value, ok, err = m.string("k").GetAndDelete()
+	equal(t, "deleted", string(value), "w")
+	equal(t, "ok, err", ok && err == nil, true)
+	if typ, _ := (structures.Key{Txn: m, Key: "k"}).Type(); typ != 0 {
+		t.Errorf("type after GetAndDelete = %v", typ)
+	}
+}
+
+func TestSetRange(t *testing.T) {
+	for _, c := range []struct {
+		old    string
+		offset int64
+		part   string
+		want   string
+	}{
+		{"", 0, "a", "a"}, {"", 2, "a", "\x00\x00a"}, {"hello", 1, "EL", "hELlo"}, {"hello", 5, "!", "hello!"}, {"hello", 7, "!", "hello\x00\x00!"},
+		{"hello", 9, "", "hello"}, {"", 9, "", ""},
+	} {
+		m := newMemory()
+		if c.old != "" {
+			set(t, m, "k", c.old)
+		}
+		n, err := m.string("k").SetRange(c.offset, []byte(c.part))
+		if err != nil || n != len(c.want) || get(t, m, "k") != c.want && c.want != "" {
+			t.Errorf("%q with %q at %d: %d, %v; want %q", c.old, c.part, c.offset, n, err, c.want)
+		}
+	}
+	m := newMemory()
+	if _, err := m.string("k").SetRange(-1, nil); err != structures.ErrOffset {
+		t.Errorf("negative offset: %v", err)
+	}
+	for _, offset := range []int64{structures.MaxString, 1<<63 - 1} {
+		if _, err := m.string("k").SetRange(offset, []byte("x")); err != structures.ErrTooLong {
+			t.Errorf("offset %d: %v", offset, err)
+		}
+	}
+	equal(t, "records written by refusals", m.writes, 0)
+}

@@ -3,7 +3,7 @@ _stave() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
-		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor upgrade top bench completion man version help help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor top bench completion man version help help' -- "$cur"))
 		return
 	fi
 	[[ $cur == -* ]] || return
@@ -24,7 +24,6 @@ _stave() {
 	dump) words='--values --json --help' ;;
 	tail) words='--dir --since --last --follow --db --match --help' ;;
 	doctor) words='--dir --json --help' ;;
-	upgrade) words='--dir --json --help' ;;
 	top) words='--host --port --addr --user --tls --cacert --cert --key --sni --every --count --help' ;;
 	bench) words='--size --threads --sync --only --json --quiet --help' ;;
 	completion) words='--help' ;;

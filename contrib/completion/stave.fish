@@ -2,7 +2,7 @@
 
 function __fish_stave_no_subcommand --description 'Test if there has been any subcommand yet'
     for i in (commandline -opc)
-        if contains -- $i shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor upgrade top bench completion man version help h
+        if contains -- $i shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor top bench completion man version help h
             return 1
         end
     end
@@ -64,12 +64,8 @@ complete -c stave -n '__fish_seen_subcommand_from exec' -f -l interval -s i -r -
 complete -c stave -n '__fish_seen_subcommand_from exec' -f -l keep-going -s k -d 'in a script and with --pipe, go on after an error; the status is 1 all the same'
 complete -c stave -n '__fish_seen_subcommand_from exec' -f -l pipe -d 'run many commands from the standard input, as lines or as clients send them, without printing replies'
 complete -c stave -n '__fish_seen_subcommand_from exec' -f -l scan -d 'list the names of keys'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l bigkeys -d 'list, for each type, how many keys there are and which has the most elements'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l memkeys -d 'list, for each type, how much memory its keys take (MEMORY USAGE) and which takes the most'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l keystats -d 'list what --bigkeys and --memkeys do, and the ten keys that take the most memory'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l latency -d 'measure how long a server takes to answer, each second until Ctrl-C; -i and -r say how often'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l pattern -r -d 'with --scan and the --...keys: only keys whose names match `GLOB`'
-complete -c stave -n '__fish_seen_subcommand_from exec' -f -l type -r -d 'with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream'
+complete -c stave -n '__fish_seen_subcommand_from exec' -f -l pattern -r -d 'with --scan: only keys whose names match `GLOB`'
+complete -c stave -n '__fish_seen_subcommand_from exec' -f -l type -r -d 'with --scan: only keys of `TYPE`: string, hash, list, set, zset or stream'
 complete -c stave -n '__fish_seen_subcommand_from cli' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'cli' -d 'Talks to a server, with the options of redis-cli'
 complete -c stave -n '__fish_seen_subcommand_from cli' -f -l host -r -d 'the server is at `HOST` (also -h HOST)'
@@ -97,12 +93,8 @@ complete -c stave -n '__fish_seen_subcommand_from cli' -f -l interval -s i -r -d
 complete -c stave -n '__fish_seen_subcommand_from cli' -f -l keep-going -s k -d 'in a script and with --pipe, go on after an error; the status is 1 all the same'
 complete -c stave -n '__fish_seen_subcommand_from cli' -f -l pipe -d 'run many commands from the standard input, as lines or as clients send them, without printing replies'
 complete -c stave -n '__fish_seen_subcommand_from cli' -f -l scan -d 'list the names of keys'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l bigkeys -d 'list, for each type, how many keys there are and which has the most elements'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l memkeys -d 'list, for each type, how much memory its keys take (MEMORY USAGE) and which takes the most'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l keystats -d 'list what --bigkeys and --memkeys do, and the ten keys that take the most memory'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l latency -d 'measure how long a server takes to answer, each second until Ctrl-C; -i and -r say how often'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l pattern -r -d 'with --scan and the --...keys: only keys whose names match `GLOB`'
-complete -c stave -n '__fish_seen_subcommand_from cli' -f -l type -r -d 'with --scan and the --...keys: only keys of `TYPE`: string, hash, list, set, zset or stream'
+complete -c stave -n '__fish_seen_subcommand_from cli' -f -l pattern -r -d 'with --scan: only keys whose names match `GLOB`'
+complete -c stave -n '__fish_seen_subcommand_from cli' -f -l type -r -d 'with --scan: only keys of `TYPE`: string, hash, list, set, zset or stream'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'serve' -d 'Serves a store to Redis clients'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l dir -s d -r -d 'open the store in directory `DIR`'
@@ -215,10 +207,6 @@ complete -c stave -n '__fish_seen_subcommand_from doctor' -f -l help -s h -d 'sh
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'doctor' -d 'Examines the machine and the directory of a store, and says what to do'
 complete -c stave -n '__fish_seen_subcommand_from doctor' -f -l dir -s d -r -d 'open the store in directory `DIR`'
 complete -c stave -n '__fish_seen_subcommand_from doctor' -f -l json -d 'print all of it as one JSON object'
-complete -c stave -n '__fish_seen_subcommand_from upgrade' -f -l help -s h -d 'show help'
-complete -r -c stave -n '__fish_stave_no_subcommand' -a 'upgrade' -d 'Says which files of a store have older formats, and what that means'
-complete -c stave -n '__fish_seen_subcommand_from upgrade' -f -l dir -s d -r -d 'open the store in directory `DIR`'
-complete -c stave -n '__fish_seen_subcommand_from upgrade' -f -l json -d 'print one JSON object'
 complete -c stave -n '__fish_seen_subcommand_from top' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'top' -d 'Shows what a running server does, once a second'
 complete -c stave -n '__fish_seen_subcommand_from top' -f -l host -r -d 'the server is at `HOST` (also -h HOST)'

@@ -18,7 +18,6 @@ Register-ArgumentCompleter -Native -CommandName stave -ScriptBlock {
 		'dump' = '--values --json --help'
 		'tail' = '--dir --since --last --follow --db --match --help'
 		'doctor' = '--dir --json --help'
-		'upgrade' = '--dir --json --help'
 		'top' = '--host --port --addr --user --tls --cacert --cert --key --sni --every --count --help'
 		'bench' = '--size --threads --sync --only --json --quiet --help'
 		'completion' = '--help'

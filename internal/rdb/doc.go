@@ -13,7 +13,6 @@ package rdb
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc64"
 )
 
 // Version is the version of the format that is written, Newest the latest of Redis that is read, and that of hashes with
@@ -35,12 +34,6 @@ var (
 
 // footer is the length of what follows the value: the version, two bytes, and the checksum, eight, both little-endian.
 const footer = 10
-
-// table is of the polynomial of Jones, as Redis uses it, in the bit order of hash/crc64.
-var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
-
-// checksum is the CRC without the inversions at both ends that hash/crc64 has.
-func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), table, b) }
 
 // Kind is what a value is.
 type Kind uint8

@@ -216,7 +216,7 @@ func listEncoding(e *Encodings, l db.List) (string, error) {
 		bytes <<= min(-limit, 5) - 1
 		limit = math.MaxInt64
 	} else {
-		bytes = safe
+		bytes, limit = safe, max(limit, 1) // a node has room for one element, also where the limit is 0
 	}
 	err := l.Visit(0, -1, nil, func(value []byte) bool {
 		elements++

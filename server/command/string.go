@@ -21,8 +21,8 @@ import (
 // absolute milliseconds of all four, since only those may go into the log: a replay has another
 // "now".
 
-// stringCommands are those that most clients use. SET, GETSET, GETDEL and the like replace a value
-// whole; string_edit.go has the others.
+// stringCommands are all on strings but those on their bits. GETEX, GETDEL and GETSET read a value and do something to
+// its key in the same transaction, so no other client sees the state in between.
 var stringCommands = InGroup(GroupString, []*Command{
 	{Name: "get", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: getCommand},
 	{Name: "set", Arity: -3, Flags: Write | DenyOOM, Keys: oneKeyVaried(setUse), Run: setCommand},
@@ -43,6 +43,14 @@ var stringCommands = InGroup(GroupString, []*Command{
 		Run: func(c *Call) error { return c.Int(c.Tx.String(c.Key(1)).Len()) }},
 	{Name: "getrange", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Run: getrangeCommand},
 	{Name: "substr", Arity: 4, Flags: ReadOnly, Keys: OneKey("RO access"), Run: getrangeCommand},
+	{Name: "getdel", Arity: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"),
+		Run: func(c *Call) error { return c.bulk(c.Tx.String(c.Key(1)).GetAndDelete()) }},
+	{Name: "getex", Arity: -2, Flags: Write | Fast, Keys: OneKey("RW access update"), Run: getexCommand},
+	{Name: "getset", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: getsetCommand},
+	{Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Run: withInt(2, setrangeCommand)},
+	{Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
+		Run: func(c *Call) error { return c.text(c.Tx.String(c.Key(1)).IncrDecimal(c.Key(2))) }},
+	{Name: "lcs", Arity: -3, Flags: ReadOnly | slow, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Run: lcsCommand},
 })
 
 // getCommand is GET. The value is read into the output, without a copy in between. A key that does
@@ -235,4 +243,67 @@ func setUse(args [][]byte) string {
 		return "RW access update"
 	}
 	return "OW update"
+}
+
+// getexCommand is GETEX. As in Redis the deadline is parsed only if the key exists. Without
+// words it is GET, and writes nothing. A deadline in the past deletes the key, after the value was
+// read. The type is checked before existence, since a list at the key must be WRONGTYPE and not
+// null.
+func getexCommand(c *Call) error {
+	deadline, persist := 0, false
+	for i := 2; i < len(c.Args); i++ {
+		word := c.Args[i]
+		switch {
+		case equalFold(word, "persist") && deadline == 0:
+			persist = true
+		case isDeadline(word) && i+1 < len(c.Args) && !persist && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
+			deadline = i
+			i++
+		default:
+			return ErrSyntax
+		}
+	}
+	s := c.Tx.String(c.Key(1))
+	switch {
+	case persist:
+		return c.bulk(s.GetAndPersist())
+	case deadline == 0:
+		return getCommand(c)
+	}
+	if _, err := s.Len(); err != nil {
+		return err
+	}
+	if exists, err := c.Tx.Key(c.Key(1)).Exists(); err != nil || !exists {
+		return c.bulk(nil, orNotFound(err))
+	}
+	ms, err := c.parseDeadline(deadline, c.Arg(deadline+1), "getex")
+	if err != nil {
+		return err
+	}
+	return c.bulk(s.GetAndExpireAt(time.UnixMilli(ms)))
+}
+
+// orNotFound is err, or else that there is nothing. It is for handlers that find out by reading
+// the key, and pass the outcome to bulk.
+func orNotFound(err error) error {
+	if err != nil {
+		return err
+	}
+	return db.ErrNotFound
+}
+
+// getsetCommand is GETSET: the old value, or null. The deadline goes.
+func getsetCommand(c *Call) error {
+	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), db.ReturnOld)
+	if err == nil && !result.Existed {
+		err = db.ErrNotFound
+	}
+	return c.bulk(result.Old, err)
+}
+
+// setrangeCommand is SETRANGE. The string grows with zeros; an empty value at any offset changes
+// nothing. The limit of 512 MiB is checked by package structures, with Redis's text for it. The
+// reply is the length in bytes, also if nothing was written.
+func setrangeCommand(c *Call, offset int64) error {
+	return c.Int(c.Tx.String(c.Key(1)).SetRange(offset, c.Arg(3)))
 }

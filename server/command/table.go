@@ -79,7 +79,7 @@ func Data() []*Command {
 	return slices.Concat(
 		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
-		stringEditCommands, hashEditCommands, hashExpireCommands, bitmapCommands, hyperLogLogCommands,
+		hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
 		replicationCommands, serverCommands,
 	)

@@ -104,7 +104,7 @@ func (l *Log) Init(env Environment) {
 func (l *Log) SetWaited(waited bool) { l.waited.Store(waited) }
 
 // Append writes a commit and returns the place of its frame. The sequence numbers of its records
-// begin at seq. I3: they ascend without a gap, in the order of the frames.
+// begin at seq.
 func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
 	n, size := uint64(len(f.Records)), f.Size
 	l.spinWait()
@@ -113,14 +113,13 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 		l.mu.Unlock()
 		return nil, 0, 0, err
 	}
-	if err := l.checkSequencesLocked(n); err != nil {
+	if seq, err = l.giveSequencesLocked(n); err != nil {
 		l.mu.Unlock()
 		return nil, 0, 0, err
 	}
-	sg, at, seq = l.active, l.offset, l.nextSeq
+	sg, at = l.active, l.offset
 	l.offset += size
 	l.appended += size
-	l.nextSeq += n
 	h := format.FrameHeader{Many: n > 1, Seq: seq, Synced: uint32(l.synced)}
 
 	// Never ahead of queued frames: a hole before an acknowledged commit would look like a torn
@@ -322,14 +321,6 @@ func (l *Log) Fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failLocked(cause)
-}
-
-// checkSequencesLocked returns ErrFull if there are not as many more.
-func (l *Log) checkSequencesLocked(n uint64) error {
-	if l.nextSeq > format.MaxSequence || n > format.MaxSequence-l.nextSeq+1 {
-		return fmt.Errorf("sequence number %d: %w", l.nextSeq, failure.ErrFull)
-	}
-	return nil
 }
 
 // OnDisk is the highest sequence number in the unsealed segments that is on

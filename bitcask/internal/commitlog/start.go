@@ -10,14 +10,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/segment"
 )
 
-// Reach notes, while the store is opened, that all sequence numbers below next have been given.
-func (l *Log) Reach(next uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.nextSeq = max(l.nextSeq, next)
-	l.writeSeq = l.nextSeq
-}
-
 // Show sets the active segment of a store that is open for reading, out of its unsealed segments in log order.
 func (l *Log) Show(tail []*segment.Segment) {
 	l.shown = true

@@ -27,13 +27,6 @@ func (l *Log) Err() error {
 	return l.failed
 }
 
-// Next is the sequence number that the next record will have.
-func (l *Log) Next() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.nextSeq
-}
-
 // Active is the segment that commits go to.
 func (l *Log) Active() *segment.Segment {
 	l.mu.Lock()

@@ -1,11 +1,9 @@
 package manifest
 
 import (
-	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -412,12 +410,4 @@ func (m *Manifest) Close() error {
 		return nil
 	}
 	return m.File.Close()
-}
-
-// NewIdentity makes the id and the hash seed of a new store.
-func NewIdentity() (store [16]byte, seed keydir.Seed, err error) {
-	var random [32]byte
-	_, err = io.ReadFull(crand.Reader, random[:])
-	copy(store[:], random[:])
-	return store, keydir.Seed{binary.LittleEndian.Uint64(random[16:]), binary.LittleEndian.Uint64(random[24:])}, err
 }

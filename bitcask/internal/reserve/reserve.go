@@ -422,26 +422,31 @@ func (r *Reserve) extendLocked(to int64) (err error) {
 }
 
 // Adjust makes the reserve as long as it should be, some at a time: longer as the log grows, shorter when that has
-// become much shorter.
-func (r *Reserve) Adjust() {
+// become much shorter. It reports whether that is done, as long as the log stays as it is.
+func (r *Reserve) Adjust() (settled bool) {
 	if r.Full() {
 		if r.again.Due() && !r.Refill() {
 			r.again.Failed(Every, fillEvery, failure.ErrNoSpace)
 		}
-		return
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.again.Worked()
 	due, size := r.due(), r.bytesHeld.Load()
 	switch {
-	case r.held || size == due:
-	case size > 2*due && r.grow.Due():
+	case r.held:
+		return false
+	case size >= due && size <= 2*due:
+		return true
+	case !r.grow.Due():
+	case size > due:
 		r.changedLocked(r.shortenLocked(due))
-	case size < due && r.grow.Due():
+	default:
 		r.changedLocked(r.extendLocked(min(due, size+max(piece, due/64))))
 		r.want = max(r.want, r.bytesHeld.Load())
 	}
+	return false
 }
 
 // fillEvery is the longest time between attempts to fill the reserve up without writes.

@@ -121,6 +121,25 @@ func (sg *Segment) Identify(loc keydir.Loc, fn func(rec *format.Record)) (err er
 	return err
 }
 
+// IdentifySome is Identify of n records, with one guard against page faults. It stops at the first that cannot be read, and returns how many
+// it has read.
+func (sg *Segment) IdentifySome(n int, loc func(i int) keydir.Loc, fn func(rec *format.Record)) (read int) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			_ = sg.fault(r, loc(read)) // panics again unless it is a page fault
+		}
+	}()
+	for ; read < n; read++ {
+		rec, err := sg.verified(loc(read))
+		if err != nil {
+			break
+		}
+		fn(&rec)
+	}
+	return read
+}
+
 // fault turns a page fault in a mapping (a file truncated under us, a disk that fails while paging
 // in) into an error. Any other panic continues.
 func (sg *Segment) fault(r any, loc keydir.Loc) error {

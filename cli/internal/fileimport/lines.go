@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/internal/rdb"
 	"github.com/stavedb/stave/jsonl"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // An import takes two languages from one file: lines of JSON, which package
@@ -30,6 +31,7 @@ type lineImporter struct {
 	o         Options
 	lines     *lines.Reader
 	commands  int64  // run
+	writes    bool   // one of them is a command that writes
 	skipped   Result // bad lines
 	multiLine int    // of the open MULTI
 }
@@ -44,7 +46,10 @@ func (s *Source) lines(ctx context.Context, store *db.Store, o Options) (Result,
 	defer session.Close()
 	im.session = session
 	im.keys = jsonl.NewImporter(store, jsonl.ImportOptions{BadLine: im.bad, Library: func(name, text string) error { return im.library(ctx, name, text) }})
-	err = im.run(ctx)
+	before := store.Stats().Sequence
+	if err = im.run(ctx); err == nil && im.commands > 0 && !im.writes && store.Stats().Sequence == before {
+		err = fmt.Errorf("%s: nothing in it is stored: a line is a key in JSON, as stave export writes it, or a command such as SET name value (see stave help import)", s.Name)
+	}
 	return im.result(), err
 }
 
@@ -140,7 +145,10 @@ func (im *lineImporter) runCommand(ctx context.Context, line []byte) error {
 	if err != nil {
 		return im.refuse(im.lines.Number(), err)
 	}
-	im.commands++
+	if im.commands++; len(args) > 0 {
+		c, err := server.Resolve(args)
+		im.writes = im.writes || err == nil && c.Flags&command.Write != 0
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ type Directive struct {
 	Kind    kind
 	def     string // as CONFIG GET shows it
 	Mode    mode
-	meaning string // what it does here, in one sentence: from meanings.txt
+	meaning string // what it does here, in one sentence: from meanings.txt or noeffect.txt
 
 	// Refusal is why another value than the default is refused, of a fixed directive.
 	Refusal string
@@ -46,7 +46,7 @@ var Table = map[string]*Directive{}
 // Names are the names in the table, aliases too, sorted.
 var Names []string
 
-// meanings has a line for each directive: its name, and what it does here.
+// meanings has a line for each directive of this file: its name, and what it does here.
 //
 //go:embed meanings.txt
 var meanings string
@@ -59,11 +59,13 @@ func init() {
 	}
 	for _, rows := range [][]Directive{
 		networkDirectives, memoryDirectives, storageDirectives, observationDirectives, encodingDirectives, securityDirectives,
-		replicationDirectives, keptDirectives,
+		replicationDirectives, processDirectives, noEffectDirectives,
 	} {
 		for i := range rows {
 			d := &rows[i]
-			d.meaning = meaning[d.Name]
+			if d.meaning == "" {
+				d.meaning = meaning[d.Name]
+			}
 			for _, name := range d.Names() {
 				if Table[name] != nil {
 					panic("BUG: server: two directives called " + name)
@@ -151,10 +153,6 @@ var memoryDirectives = []Directive{
 			"or leave maxmemory out, and the policy has no effect",
 		tolerates: otherThan("noeviction", "no key is evicted; were maxmemory set, writes above it would get errors")},
 	{Name: "maxmemory-clients", def: "1073741824", Kind: bytesOrPercent(), Mode: Live},
-	{Name: "maxmemory-samples", def: "5", Kind: between(1, math.MaxInt32), Mode: kept},
-	{Name: "maxmemory-eviction-tenacity", def: "10", Kind: between(0, 100), Mode: kept},
-	{Name: "lfu-log-factor", def: "10", Kind: between(0, math.MaxInt32), Mode: kept},
-	{Name: "lfu-decay-time", def: "1", Kind: between(0, math.MaxInt32), Mode: kept},
 	{Name: "tracking-table-max-keys", def: "1000000", Kind: between(0, math.MaxInt64), Mode: Live},
 }
 
@@ -162,16 +160,9 @@ var memoryDirectives = []Directive{
 var storageDirectives = []Directive{
 	{Name: "dir", def: "stave-data", Kind: anyText(), Mode: AtStart},
 	{Name: "appendfsync", def: "everysec", Kind: oneOf("everysec", "always", "no"), Mode: Live},
-	{Name: "appendonly", def: "yes", Kind: yesNo(), Mode: kept},
 	{Name: "save", Kind: savePoints(), Mode: kept, each: 2},
 	{Name: "segment-size", def: "268435456", Kind: bytesBetween(1<<16, 2<<30), Mode: AtStart},
 	{Name: "merge-bytes-per-second", def: "67108864", Kind: bytesFrom(0), Mode: AtStart},
-	{Name: "auto-aof-rewrite-percentage", def: "100", Kind: between(0, math.MaxInt32), Mode: kept},
-	{Name: "auto-aof-rewrite-min-size", def: "67108864", Kind: bytesFrom(0), Mode: kept},
-	{Name: "appendfilename", def: "appendonly.aof", Kind: anyText(), Mode: kept},
-	{Name: "appenddirname", def: "appendonlydir", Kind: anyText(), Mode: kept},
-	{Name: "dbfilename", Kind: anyText(), Mode: kept},
-	{Name: "stop-writes-on-bgsave-error", def: "yes", Kind: yesNo(), Mode: kept},
 }
 
 // observationDirectives are about what operators see.
@@ -185,9 +176,6 @@ var observationDirectives = []Directive{
 	{Name: "latency-tracking-info-percentiles", def: "50 99 99.9", Kind: percentages(), Mode: Live, each: -1},
 	{Name: "notify-keyspace-events", Kind: eventFlags(), Mode: Live},
 	{Name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", Kind: between(0, math.MaxInt64), Mode: Live},
-	{Name: "hz", def: "10", Kind: between(1, 500), Mode: kept},
-	{Name: "dynamic-hz", def: "yes", Kind: yesNo(), Mode: kept},
-	{Name: "active-expire-effort", def: "1", Kind: between(1, 10), Mode: kept},
 }
 
 // encodingDirectives are the limits of Redis's compact encodings, which OBJECT ENCODING obeys. The store keeps
@@ -196,15 +184,57 @@ var encodingDirectives = []Directive{
 	{Name: "hash-max-listpack-entries", alias: "hash-max-ziplist-entries", def: "512", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "hash-max-listpack-value", alias: "hash-max-ziplist-value", def: "64", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "list-max-listpack-size", alias: "list-max-ziplist-size", def: "-2", Kind: between(math.MinInt32, math.MaxInt32), Mode: Live},
-	{Name: "list-compress-depth", def: "0", Kind: between(0, math.MaxInt32), Mode: kept},
 	{Name: "set-max-intset-entries", def: "512", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "set-max-listpack-entries", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "set-max-listpack-value", def: "64", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "zset-max-listpack-entries", alias: "zset-max-ziplist-entries", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "zset-max-listpack-value", alias: "zset-max-ziplist-value", def: "64", Kind: between(0, math.MaxInt64), Mode: Live},
-	{Name: "stream-node-max-bytes", def: "4096", Kind: bytesFrom(0), Mode: kept},
-	{Name: "stream-node-max-entries", def: "100", Kind: between(0, math.MaxInt64), Mode: kept},
-	{Name: "hll-sparse-max-bytes", def: "3000", Kind: between(0, math.MaxInt64), Mode: kept},
+}
+
+// ownCiphers refuses settings that would promise a choice of ciphers.
+const ownCiphers = "Go's TLS chooses the ciphers; tls-protocols TLSv1.3 leaves the newer ones only"
+
+// securityDirectives are about who may do what.
+var securityDirectives = []Directive{
+	{Name: "requirepass", Kind: anyText(), Mode: Live},
+	{Name: "aclfile", Kind: anyText(), Mode: AtStart},
+	{Name: "acllog-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
+	{Name: "acl-pubsub-default", def: "resetchannels", Kind: oneOf("allchannels", "resetchannels"), Mode: Fixed, Refusal: "give users their channels by rules"},
+	{Name: "protected-mode", def: "yes", Kind: yesNo(), Mode: AtStart},
+	{Name: "tls-port", def: "0", Kind: between(0, 65535), Mode: Live},
+	{Name: "tls-cert-file", Kind: anyText(), Mode: AtStart},
+	{Name: "tls-key-file", Kind: anyText(), Mode: AtStart},
+	{Name: "tls-ca-cert-file", Kind: anyText(), Mode: AtStart},
+	{Name: "tls-auth-clients", def: "yes", Kind: oneOf("yes", "no", "optional"), Mode: AtStart},
+	{Name: "tls-protocols", Kind: anyText(), Mode: AtStart},
+	{Name: "tls-ciphers", Kind: anyText(), Mode: Fixed, Refusal: ownCiphers},
+	{Name: "tls-ciphersuites", Kind: anyText(), Mode: Fixed, Refusal: ownCiphers},
+	{Name: "tls-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "keys with a passphrase are not read"},
+	{Name: "tls-ca-cert-dir", Kind: anyText(), Mode: Fixed, Refusal: "name one file, tls-ca-cert-file"},
+	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "the server connects to nobody"},
+}
+
+// replicationDirectives are about replicas and clusters, of which there are none.
+var replicationDirectives = []Directive{
+	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: Fixed, each: -1, Refusal: "Stave cannot be a replica of another server"},
+	{Name: "cluster-enabled", def: "no", Kind: yesNo(), Mode: AtStart},
+	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Fixed,
+		Refusal: "there are no replicas, so that every write would be refused"},
+	{Name: "cluster-announce-ip", Kind: anyText(), Mode: Live},
+	{Name: "cluster-announce-port", def: "0", Kind: between(0, 65535), Mode: Live},
+	{Name: "cluster-announce-tls-port", def: "0", Kind: between(0, 65535), Mode: Fixed, Refusal: "clients are told cluster-announce-port, with TLS and without"},
+	{Name: "cluster-announce-bus-port", def: "0", Kind: between(0, 65535), Mode: Live},
+	{Name: "cluster-announce-hostname", Kind: anyText(), Mode: Live},
+	{Name: "cluster-preferred-endpoint-type", def: "ip", Kind: oneOf("ip", "hostname", "unknown-endpoint"), Mode: Live},
+}
+
+// processDirectives are about the process.
+var processDirectives = []Directive{
+	{Name: "daemonize", def: "no", Kind: yesNo(), Mode: Fixed,
+		Refusal:   "the server runs in the foreground; let a supervisor such as systemd run it",
+		tolerates: otherThan("no", "the server stays in the foreground; let a supervisor such as systemd run it")},
+	{Name: "shutdown-on-sigint", def: "default", Kind: someOf("default", "save", "nosave", "now", "force"), Mode: kept, each: -1},
+	{Name: "shutdown-on-sigterm", def: "default", Kind: someOf("default", "save", "nosave", "now", "force"), Mode: kept, each: -1},
 }
 
 // ownTransport is the transport of this platform.

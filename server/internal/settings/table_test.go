@@ -58,7 +58,7 @@ var sections = []struct {
 	rows  []Directive
 }{
 	{"Network", networkDirectives}, {"Security", securityDirectives}, {"Memory", memoryDirectives}, {"Storage", storageDirectives},
-	{"Observation", observationDirectives}, {"Encodings", encodingDirectives}, {"Replication", replicationDirectives}, {"Other", keptDirectives},
+	{"Observation", observationDirectives}, {"Encodings", encodingDirectives}, {"Replication", replicationDirectives}, {"Process", processDirectives}, {"Without effect", noEffectDirectives},
 }
 
 // TestSettingsDocumentation keeps docs/appendix/settings.md and docs/stave.conf equal to the table.

@@ -1,0 +1,142 @@
+package bitcask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/keydir"
+)
+
+// Walking through the strings of a namespace in the order of the log.
+//
+// The index has no names of strings, so listing keys reads records. In the order of the index these lie anywhere, and each costs some
+// misses of the cache, or a disk its seeks. So a walk takes the locations of some stripes, a window, and reads them in the order of
+// the log. Nothing is locked between the pages of a window, so when its page comes a record counts only if the index still has it
+// there. What was overwritten, or moved by a merge, is looked up by its hash, which never changes.
+
+// A page has walkPage strings, or fewer that have walkBytes together.
+const (
+	walkPage  = 128
+	walkBytes = 1 << 20
+)
+
+// walkWindow is how many locations a window has, at 16 bytes each, and those of its last stripe.
+const walkWindow = 1 << 18
+
+// Walk is how far a walk through a namespace has come. The zero value is at its beginning.
+type Walk struct {
+	stripe int // the next to be gathered
+	window []walkKey
+	next   int // in window
+	most   int // instead of walkWindow, in tests
+}
+
+// full reports whether no stripe is to be added to the window.
+func (w *Walk) full() bool { return len(w.window) >= cmp.Or(w.most, walkWindow) }
+
+type walkKey struct {
+	hash uint64
+	loc  keydir.Loc
+}
+
+// Stripe is the stripe that the next step of the walk locks, and whether this is one of Gather, and not of Page. It is keydir.Stripes at
+// the end of the walk.
+func (w *Walk) Stripe() (stripe int, gather bool) {
+	if w.stripe < keydir.Stripes && w.next == 0 && !w.full() {
+		return w.stripe, true
+	}
+	if w.next < len(w.window) {
+		return keydir.StripeOf(w.window[w.next].hash), false
+	}
+	w.window, w.next = w.window[:0], 0
+	return w.stripe, w.stripe < keydir.Stripes
+}
+
+// Gather takes the strings of a stripe into the window of a walk, and calls fn for its other keys, as EachKey does. The transaction
+// is on all keys of the stripe.
+func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) (err error) {
+	if err := t.mayScan(w.stripe); err != nil {
+		return err
+	}
+	if sp := t.s.spaces.Of(ns); sp != nil {
+		sp.Dir.Scan(w.stripe, 0, func(h uint64, slot keydir.Slot) bool {
+			switch {
+			case slot.Type.Alongside():
+			case slot.Type == keydir.String:
+				w.window = append(w.window, walkKey{h, slot.Loc})
+			default:
+				more := false
+				err = t.withKey(sp, h, slot, func(key []byte) { more = fn(key, slot.Type) })
+				return more && err == nil
+			}
+			return true
+		})
+	}
+	if w.stripe++; w.full() || w.stripe == keydir.Stripes {
+		slices.SortFunc(w.window, func(a, b walkKey) int { return cmp.Compare(a.loc, b.loc) })
+	}
+	return err
+}
+
+// Page calls fn for the next strings of the window of a walk that are still what they were, a page of them, with their values. It
+// returns the hashes of the others, for EachKey. The transaction is on all keys of a stripe, whichever: as long as that is
+// locked, no segment that is listed goes. Key and value are valid within the call.
+func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64, err error) {
+	if !t.open {
+		return nil, ErrTxDone
+	}
+	sp := t.s.spaces.Of(ns)
+	page := w.window[w.next:]
+	n, size := 0, 0
+	for ; n < min(len(page), walkPage) && (n == 0 || size < walkBytes); n++ {
+		size += int(page[n].loc.Size())
+	}
+	page = page[:n]
+	w.next += n
+	if sp == nil {
+		return nil, nil
+	}
+	live := page[:0]
+	for _, k := range page {
+		loc, lookup := keydir.Loc(0), keydir.LookupRetry
+		if lockFree {
+			loc, lookup = sp.Dir.TryGet(k.hash, &t.s.stripes[keydir.StripeOf(k.hash)].removed)
+		}
+		switch {
+		case lookup == keydir.LookupHit && loc == k.loc:
+			live = append(live, k)
+		case lookup != keydir.LookupMiss:
+			others = append(others, k.hash)
+		}
+	}
+	segments := t.s.segments.Load()
+	for len(live) > 0 {
+		some := live
+		if end := slices.IndexFunc(live, func(k walkKey) bool { return k.loc.Segment() != live[0].loc.Segment() }); end > 0 {
+			some = live[:end]
+		}
+		live = live[len(some):]
+		read := 0
+		if sg := segments.Find(some[0].loc.Segment()); sg != nil {
+			read = sg.IdentifySome(len(some), func(i int) keydir.Loc { return some[i].loc }, func(rec *format.Record) { fn(rec.Key, rec.Value) })
+		}
+		for _, k := range some[read:] {
+			others = append(others, k.hash)
+		}
+	}
+	return others, nil
+}
+
+// mayScan refuses a transaction that has not locked all keys of a stripe.
+func (t *Tx) mayScan(stripe int) error {
+	if !t.open {
+		return ErrTxDone
+	}
+	t.materialize()
+	if !t.locks.whole || !t.locks.all && t.locks.held[stripe/64]&(1<<(stripe%64)) == 0 {
+		return fmt.Errorf("%w: all keys of stripe %d", ErrNotLocked, stripe)
+	}
+	return nil
+}
