@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/shared"
 )
@@ -75,44 +76,23 @@ func NewBatch() *Batch {
 	return b
 }
 
-// Bounds of a batch. They bound how long other clients wait for the locks of its keys, and how much
-// is repeated if the output is full before its end.
-const (
-	maxBatch      = 64       // commands
-	maxBatchBytes = 64 << 10 // of arguments
-)
-
-// addToBatch puts a request into the batch, if it may be in one with those before it. It copies the
+// addToBatch puts a request that may share a transaction into the batch, if there is room in it. It copies the
 // slice headers of the arguments, not their bytes: those stay in the parser's buffer until the
 // batch has run.
-func (s *Session) addToBatch(cmd *command.Command, args [][]byte) bool {
+func (s *Session) addToBatch(r *dispatch.Request) bool {
 	b := s.batch
-	script, ok := s.canBatch(cmd, args)
-	if !ok || len(b.requests) == maxBatch || len(b.requests) > 0 && b.namespace != s.Namespace() {
-		return false
-	}
-	size := sizeOf(args)
-	if b.bytes+size > maxBatchBytes || s.inLoop && !(s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)) {
+	if len(b.requests) == dispatch.MaxBatch || b.bytes+r.Size > dispatch.MaxBatchBytes || len(b.requests) > 0 && b.namespace != s.Namespace() {
 		return false
 	}
 	from := len(b.args)
-	b.args = append(b.args, args...)
-	b.add(request{session: s, command: cmd, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark(), script: script})
-	b.bytes += size
+	b.args = append(b.args, r.Args...)
+	own := request{session: s, command: r.Command, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
+	if r.Command.Flags&command.RunsScript != 0 {
+		own.script = s.known
+	}
+	b.add(own)
+	b.bytes += r.Size
 	return true
-}
-
-// canBatch says whether a request of this session may be batched. So may a script, and in an event loop a request whose
-// reply is bounded (see maxReply).
-func (s *Session) canBatch(cmd *command.Command, args [][]byte) (script *scripting.Known, ok bool) {
-	if s.replies != replyOn || s.tracked.IsCaching() {
-		return nil, false
-	}
-	if cmd.Flags&command.RunsScript != 0 {
-		script = s.canBatchScript(cmd, args)
-		return script, script != nil
-	}
-	return nil, cmd.CanBatch(args) || s.inLoop && cmd.IsSized() && cmd.Flags&command.Blocking == 0
 }
 
 // sizeOf is the length of all arguments.

@@ -3,18 +3,15 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/listeners"
-	"github.com/stavedb/stave/server/internal/settings"
 )
 
 // Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one
@@ -52,26 +49,6 @@ func (i *identity) permit(cmd *command.Command, args [][]byte) error {
 		return &shared.DeniedError{Denial: d}
 	}
 	return nil
-}
-
-// verifiesPassword reports whether a request may take the time of a slow hash to verify a password.
-func verifiesPassword(cmd *command.Command, args [][]byte) bool {
-	return cmd.Name == "auth" || cmd.Name == "hello" && len(args) > 2
-}
-
-// stallsExec reports whether a request may take the time of slow hashes, of a sync, or of looking up a host. Within
-// MULTI it is refused, which Redis does not do: EXEC would let all others wait for that with keys locked.
-func stallsExec(cmd *command.Command, args [][]byte) bool {
-	switch cmd.Name {
-	case "acl|setuser", "acl|load":
-		return true
-	case "config|set":
-		return slices.ContainsFunc(args[2:], func(arg []byte) bool {
-			d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
-			return d != nil && (d.Name == "requirepass" || shared.Changers[d.Name] != nil || listeners.IsSetting(d))
-		})
-	}
-	return false
 }
 
 // context is where a request is refused, as ACL LOG shows it. q is nil outside of MULTI.
@@ -168,7 +145,7 @@ func (i *identity) verify(ctx context.Context, name, password string) *login {
 // verifyQueued verifies the passwords among the requests of a transaction before EXEC locks keys.
 func (s *Session) verifyQueued(q *queue) {
 	for r := range q.requests.All() {
-		if !verifiesPassword(r.command, r.args) {
+		if !dispatch.VerifiesPassword(r.command, r.args) {
 			continue
 		}
 		c := &command.Call{Host: &s.host, Command: r.command, Args: r.args}

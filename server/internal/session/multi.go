@@ -4,6 +4,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/arena"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
 )
 
@@ -14,17 +15,10 @@ import (
 // refused when it is queued makes EXEC fail as a whole, and one that fails when it runs does not
 // stop the others: only what it wrote itself is rolled back.
 type queue struct {
-	requests   arena.Blocks[queued]
-	args       arena.Args // of the requests
-	keys       []string   // all keys the requests name, for the locks of EXEC
-	bytes      int        // of the requests, as MaxQueue counts them
-	held       int        // memory of the requests
-	writes     bool       // a request may write
-	replicates bool       // a request is one that a pause of writes concerns
-	grows      bool       // a request may add data
-	wholeStore bool       // a request looks at the keyspace as a whole
-	slow       bool       // a request may take long: not for an event loop
-	aborted    bool       // a request was refused: EXEC will be
+	dispatch.Multi
+	requests arena.Blocks[queued]
+	args     arena.Args // of the requests
+	held     int        // memory of the requests
 }
 
 // queued is a command since MULTI.
@@ -41,30 +35,21 @@ const requestOverhead = 32
 // again, and counted with an overhead for each, because a client could fill the memory with empty
 // arguments otherwise. The keys are found here, once, and EXEC locks all of them in one step: locks
 // that were added one after the other could deadlock.
-func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
-	q := s.queue
-	own := sizeOf(args)
-	size := own + len(args)*requestOverhead
-	if q.bytes+size > s.server.Options.MaxQueue {
+func (s *Session) enqueue(r *dispatch.Request) {
+	q, cmd := s.queue, r.Command
+	size := r.Size + len(r.Args)*requestOverhead
+	if q.Bytes+size > s.server.Options.MaxQueue {
 		s.reject(cmd, errQueueTooLarge)
 		return
 	}
-	q.bytes += size
-	copied := q.args.Copy(args)
+	copied := q.args.Copy(r.Args)
 	q.requests.Add(queued{command: cmd, args: copied})
-	others := len(q.keys)
-	q.keys = cmd.AppendKeys(q.keys, copied)
-	q.held += heldByRequest + len(args)*heldByArgument + own
-	for _, key := range q.keys[others:] {
+	own := *r
+	own.Args = copied
+	q.held += heldByRequest + len(copied)*heldByArgument + r.Size
+	for _, key := range q.Add(&own, &s.now, size) {
 		q.held += heldByKey + len(key)
 	}
-	none := len(cmd.Keys) > 0 && len(q.keys) == others // such as LMPOP 0: it will be refused, but within a transaction
-	runsScript := cmd.Flags&command.RunsScript != 0    // which may touch any key
-	q.writes = q.writes || cmd.IsWrite() || runsScript && cmd.Flags&command.ReadOnly == 0
-	q.replicates = q.replicates || s.mayReplicate(cmd, copied)
-	q.grows = q.grows || cmd.Flags&command.DenyOOM != 0
-	q.slow = q.slow || !cmd.CanBatch(copied)
-	q.wholeStore = q.wholeStore || none || runsScript || cmd.IsWrite() && len(cmd.Keys) == 0 || cmd.Flags&command.WholeKeyspace != 0 || cmd.ReadsUnknownKeys(copied)
 	from := s.out.Len()
 	s.out.Simple("QUEUED")
 	s.replies.apply(&s.out, cmd, from)

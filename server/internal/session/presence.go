@@ -8,7 +8,6 @@ import (
 
 	"github.com/stavedb/stave/server/internal/clients"
 
-	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -84,11 +83,6 @@ func (p *presence) ask(closed *bool) error {
 func (p *presence) outlives(err error, closed bool) bool {
 	p.gone = !closed && !p.client.Killed.Load() && !errors.Is(err, os.ErrDeadlineExceeded)
 	return p.gone
-}
-
-// onlyReads says whether nobody misses a command whose client has gone.
-func onlyReads(cmd *command.Command) bool {
-	return cmd.Flags&command.ReadOnly != 0 || cmd.Group == command.GroupCluster
 }
 
 // gaveUp is the error of the command that runs, if it has asked and was told that nobody waits for it.

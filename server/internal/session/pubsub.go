@@ -178,8 +178,3 @@ func (s *Session) deliverMessages() {
 // inSubscribedMode reports whether the session is limited to subscriptions: in RESP2 a reply could
 // not be distinguished from a message.
 func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.subscriber.Listens() }
-
-// errSubscribedMode refuses a command of a session that has subscribed.
-func errSubscribedMode(name string) command.Error {
-	return command.Errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
-}

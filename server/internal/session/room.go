@@ -14,20 +14,14 @@ import (
 // its memory whatever the budget says: its reply is short, or it has asked for room before it began (askBefore).
 func limitReply(out *resp.Writer, cmd *command.Command, limit int) {
 	out.SetLimit(limit)
-	out.Overdraw(!mayRepeat(cmd))
-}
-
-// mayRepeat says whether a command may be executed again after it has been given up: it only reads, or all that it does
-// is rolled back.
-func mayRepeat(cmd *command.Command) bool {
-	return cmd.Flags&command.Describes != 0 || onlyReads(cmd) || len(cmd.Keys) > 0 || cmd.Name == "exec"
+	out.Overdraw(!cmd.Cost.Repeats)
 }
 
 // isRepeatable says whether EXEC may be given up and executed again.
 func (q *queue) isRepeatable() bool {
 	for r := range q.requests.All() {
 		cmd := r.command
-		if !cmd.Publishes() && (!mayRepeat(cmd) || cmd.Flags&(command.PubSub|command.RunsScript) != 0) {
+		if !cmd.Publishes() && (!cmd.Cost.Repeats || cmd.Flags&(command.PubSub|command.RunsScript) != 0) {
 			return false
 		}
 	}

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
 
-	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/scripting"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -79,79 +78,30 @@ const (
 	// maxLoopReply is how many bytes a command may reply that works as long as its reply is. One that
 	// exceeds it has done that much in vain.
 	maxLoopReply = 32 << 10
-	// maxWoken is how many waiters a command may serve, about 2 us each.
-	maxWoken = 256
 )
 
-// staysInLoop reports whether the loop executes a command itself, because that takes little time.
-func (s *Session) staysInLoop(cmd *command.Command, args [][]byte) bool {
-	if s.queue != nil && cmd.Flags&command.RunsInsideMulti == 0 {
-		return true // it is queued only
-	}
-	size := sizeOf(args)
-	switch {
-	case size > maxBatchBytes, cmd.Flags&command.NoAuth != 0 && verifiesPassword(cmd, args):
-		return false
-	case cmd.Name == "exec":
-		return s.queue == nil || s.queue.isQuick(s)
-	case cmd.Name == "publish":
-		return s.server.Hub.MatchesQuickly(len(args[1]))
-	case cmd.Flags&command.RunsScript != 0:
-		return scriptStaysInLoop(s.server, cmd)
-	}
-	return (cmd.IsQuick(args) || cmd.IsSized()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
-}
-
-// scriptStaysInLoop reports whether the loop tries to run scripts. A function may have to be compiled first; what
-// MONITOR shows must not be repeated.
-func scriptStaysInLoop(v *shared.State, cmd *command.Command) bool {
-	return strings.HasPrefix(cmd.Name, "eval") && !v.Hub.Monitored()
-}
-
-// canBatchScript returns what is known of a script that may share a transaction with other requests; nil if it may not.
-// One that is not known to need all keys and declares none may need no lock, and a transaction without keys locks all.
-func (s *Session) canBatchScript(cmd *command.Command, args [][]byte) *scripting.Known {
-	v := s.server
-	if !scriptStaysInLoop(v, cmd) {
-		return nil
-	}
+// knowsScript reports whether EVAL is of a script that may share a transaction with other requests, and notes what is known
+// of it for addToBatch. One that is not known to need all keys and declares none may need no lock, and a transaction
+// without keys locks all.
+func (s *Session) knowsScript(cmd *command.Command, args [][]byte) bool {
 	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
 	if p == nil || p.RunsApart() || !p.AllKeys.Load() && string(args[2]) == "0" {
-		return nil
-	}
-	return &p.Known
-}
-
-// runsInLoop reports whether a script that runs in the loop may call a command there: one that takes little time, or
-// asks now and then whether to go on.
-func (s *Session) runsInLoop(cmd *command.Command, args [][]byte) bool {
-	if cmd.Publishes() {
-		return s.server.Hub.MatchesQuickly(len(args[1]))
-	}
-	if cmd.Flags&command.WholeKeyspace != 0 || len(cmd.Keys) == 0 && cmd.Flags&command.Fast == 0 {
 		return false
 	}
-	size := sizeOf(args)
-	return size <= maxBatchBytes && (cmd.IsQuick(args) || cmd.IsSized() || cmd.IsStepped()) && s.server.NotifiesQuickly(size, len(args)) && wakesFew(s.host.Store, cmd, args)
+	s.known = &p.Known
+	return true
 }
 
-// wakesFew reports whether a command serves few of those who wait for its keys, which it does within its transaction.
-// One of a list or a sorted set serves a waiter for each element that it gives; one that gives or deletes a stream, or
-// moves a key, may serve all.
-func wakesFew(store *db.Store, cmd *command.Command, args [][]byte) bool {
-	if !cmd.IsWrite() || store.Waiters() <= maxWoken {
-		return true
-	}
-	if (cmd.Group == command.GroupList || cmd.Group == command.GroupSortedSet) && len(args) <= maxWoken {
-		return true
-	}
-	return store.Waiters(cmd.AppendKeys(nil, args)...) <= maxWoken
+// mayRunInScript reports whether a script that is to be short may call a command.
+func (s *Session) mayRunInScript(cmd *command.Command, args [][]byte) bool {
+	r := dispatch.New(cmd, args)
+	s.now.Store = s.host.Store
+	return dispatch.MayRunInScript(&r, &s.now)
 }
 
-// isQuick reports whether EXEC takes little time.
-func (q *queue) isQuick(s *Session) bool {
-	return !q.slow && !q.wholeStore && (!q.writes || s.host.Store.Waiters(q.keys...) <= maxWoken) && q.requests.Len() <= maxBatch && q.bytes <= 2*maxBatchBytes && s.server.NotifiesQuickly(q.bytes, q.requests.Len()) &&
-		(s.watch == nil || s.watch.Len() <= maxBatch)
+// declaresNoWrites reports whether EVAL or FCALL is of a script whose flags say that it writes nothing.
+func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
+	return s.LendToScripts().DeclaresNoWrites(cmd, args)
 }
 
 // maxReply is how many bytes the session may reply to a command, before errExceeded ends it.
@@ -160,7 +110,7 @@ func (s *Session) maxReply(cmd *command.Command) int {
 	if s.mostReply > 0 {
 		most = min(most, s.mostReply)
 	}
-	if s.inLoop && cmd.IsSized() {
+	if s.inLoop && cmd.Cost.Work == command.ByReply {
 		return min(maxLoopReply, most)
 	}
 	return most
@@ -168,7 +118,7 @@ func (s *Session) maxReply(cmd *command.Command) int {
 
 // errExceeded is the error of a command whose reply exceeds maxReply.
 func (s *Session) errExceeded(c *command.Call) error {
-	if s.inLoop && c.Command.IsSized() {
+	if s.inLoop && c.Command.Cost.Work == command.ByReply {
 		return shared.ErrLong
 	}
 	if c.Out.Exceeded() {

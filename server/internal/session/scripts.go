@@ -13,7 +13,7 @@ func (s *Session) LendToScripts() *scripting.Session {
 			Shared: s.scripts, Client: &s.client, Host: &s.host, Out: &s.out, Unsynced: &s.unsynced, Unsent: &s.unsent, Attempt: &s.attempt,
 			Lent: scripting.Lent{
 				Where: s.where, Begin: s.beginScript, Transact: s.transact, Execute: s.runInTx, MaxReply: s.maxReply,
-				MayRunHere: s.runsInLoop, NoRoom: s.errShort, Long: s.passRoom,
+				MayRunHere: s.mayRunInScript, NoRoom: s.errShort, Long: s.passRoom,
 			},
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/db"
@@ -30,14 +31,15 @@ import (
 // (Paused) and the driver should not read more; Flushed resumes the work. Once Closed, the driver sends the rest of
 // the output and ends the connection.
 //
-// A request takes one of four ways through execute:
+// execute does with a request what dispatch.Decide says:
 //
-//	it may share a transaction with its neighbours    addToBatch, then runBatch
-//	MULTI has begun                                   enqueue; EXEC runs it with runQueued
-//	it would have to wait                             its handler calls Host.Wait; Resume ends it
-//	anything else                                     run
+//	Batch             addToBatch, then runBatch
+//	Here              run; or after MULTI enqueue, and EXEC runs it with runQueued
+//	Later             postpone, until the end of CLIENT PAUSE
+//	Aside             leave the event loop
+//	Refuse, Drop      an error, or nothing
 //
-// Two more put it off: CLIENT PAUSE (postpone), and in the event loop what may take long (leave).
+// One that would have to wait for other clients calls Host.Wait, and Resume ends its wait.
 //
 // All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
 // Flushed or Resume returns, awaitDurable has waited for the newest of them.
@@ -73,6 +75,7 @@ type Session struct {
 	call command.Call // the command being executed; reused, as are keys
 	keys []string     // keys of that command
 
+	known       *scripting.Known   // of the script that knowsScript was asked about last
 	batch       *Batch             // commands that are to run together
 	lent        *scripting.Session // for scripts; nil before the first
 	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
@@ -96,7 +99,10 @@ type Session struct {
 	inLoop   bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
 	leaving  bool // it has met a command that is not for the loop
 
+	now dispatch.Situation // see situation
+
 	// Method values, made once: making one allocates.
+	permitFunc  func(*command.Command, [][]byte) error
 	runInCallTx func(*db.Tx) error
 	runCallFunc func() error
 	interrupt   func() error
@@ -143,6 +149,8 @@ func New(v *shared.State, shared *scripting.Shared) *Session {
 	s.interrupt, s.askRoom = s.interrupted, s.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
+	s.permitFunc = s.who.permit
+	s.now = dispatch.Situation{State: v, NoWrites: s.declaresNoWrites, Known: s.knowsScript}
 	s.batch = NewBatch()
 	s.client.Init()
 	s.initMail()
@@ -274,60 +282,77 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	return reply
 }
 
-// execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
+// execute decides what becomes of one request, and does it.
 func (s *Session) execute(args [][]byte) {
 	cmd, err := s.server.Table.Resolve(args)
-	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
-		return
-	}
-	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
-		err = command.ErrInMulti
-	}
-	if err == nil && s.who.isRestricted() {
-		err = s.who.permit(cmd, args)
-	}
-	if err == nil && s.server.Options.Cluster {
-		err = refusesInCluster(cmd, args, s.queue)
-	}
-	if err == nil && s.queue != nil && stallsExec(cmd, args) {
-		err = command.ErrInMulti
-	}
-	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
-		err = errSubscribedMode(cmd.Name)
-	}
-	if err == nil && s.server.RefusesGrowth(cmd, s.queue != nil && s.queue.grows) {
-		err = shared.ErrOutOfMemory
-	}
-	if s.server.Pause.Active.Load() && s.postpone(cmd, args, err) {
-		return
-	}
-	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
-		return
-	}
-	if err == nil && s.inLoop && !s.staysInLoop(cmd, args) {
-		s.leave(s.parser.Mark())
-		return
-	}
-	// Everything else runs after the batch. If the output is full, the parser has been rewound to
-	// this request.
-	if !s.runBatch() || s.closed {
-		return
-	}
-	if err != nil && command.IsHTTP(args) {
-		s.closeHTTP()
-		return
-	}
 	if err != nil {
+		s.refuse(cmd, args, err)
+		return
+	}
+	r := dispatch.New(cmd, args)
+	verdict, err := dispatch.Decide(&r, s.situation())
+	switch verdict {
+	case dispatch.Drop:
+	case dispatch.Refuse:
+		s.refuse(cmd, args, err)
+	case dispatch.Later:
+		s.postpone(cmd, args)
+	case dispatch.Aside:
+		s.leave(s.parser.Mark())
+	case dispatch.Batch:
+		s.share(&r)
+	case dispatch.Here:
+		s.runHere(&r)
+	}
+}
+
+// share lets a request take part in the next batch, which runs first if it is full.
+func (s *Session) share(r *dispatch.Request) {
+	if s.addToBatch(r) || !s.runBatch() || s.closed || s.addToBatch(r) {
+		return
+	}
+	s.run(r.Command, r.Args, s.parser.Mark())
+}
+
+// runHere runs a request after those in the batch, or queues it. If the output is full after the batch, the parser has
+// been rewound to this request.
+func (s *Session) runHere(r *dispatch.Request) {
+	switch {
+	case !s.runBatch() || s.closed:
+	case s.queue != nil && r.Command.Flags&command.RunsInsideMulti == 0:
+		s.enqueue(r)
+	default:
+		s.run(r.Command, r.Args, s.parser.Mark())
+	}
+}
+
+// refuse replies to a request that is not executed, after those in the batch.
+func (s *Session) refuse(cmd *command.Command, args [][]byte, err error) {
+	switch {
+	case !s.runBatch() || s.closed:
+	case command.IsHTTP(args):
+		s.closeHTTP()
+	default:
 		s.reject(cmd, err)
-		return
 	}
-	if s.queue != nil && cmd.Flags&command.RunsInsideMulti == 0 {
-		s.enqueue(cmd, args)
-		return
+}
+
+// situation is what decides, besides a request, what becomes of it.
+func (s *Session) situation() *dispatch.Situation {
+	now := &s.now
+	now.Store, now.Multi, now.Permit, now.Watched = s.host.Store, nil, nil, 0
+	if s.queue != nil {
+		now.Multi = &s.queue.Multi
 	}
-	if s.queue != nil || !s.addToBatch(cmd, args) {
-		s.run(cmd, args, s.parser.Mark())
+	if s.who.isRestricted() {
+		now.Permit = s.permitFunc
 	}
+	if s.watch != nil {
+		now.Watched = s.watch.Len()
+	}
+	now.InLoop, now.Gone, now.Driven = s.inLoop, s.presence.gone, s.client.IsDriven()
+	now.Subscribed, now.Singly = s.inSubscribedMode(), s.replies != replyOn || s.tracked.IsCaching()
+	return now
 }
 
 // reject replies with an error to a request that is not executed. Within MULTI it spoils the
@@ -349,7 +374,7 @@ func (s *Session) reject(cmd *command.Command, err error) {
 			text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 		}
 	case s.queue != nil:
-		s.queue.aborted = true
+		s.queue.Aborted = true
 	}
 	from := s.out.Len()
 	s.replyError(text)
@@ -370,7 +395,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
 	limitReply(&s.out, cmd, from+s.maxReply(cmd))
 	start := time.Now()
-	s.statsSince, s.presence.reads = start, onlyReads(cmd)
+	s.statsSince, s.presence.reads = start, cmd.OnlyReads()
 	err := s.catchPanic(s.runCallFunc)
 	s.presence.reads = false
 	if err == shared.ErrWouldWait || err == shared.ErrLong {

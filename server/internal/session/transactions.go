@@ -66,7 +66,7 @@ func execCommand(s *Session, c *command.Call) error {
 			s.unwatch()
 		}
 	}()
-	if q.aborted {
+	if q.Aborted {
 		return errExecAbort
 	}
 	defer s.saveIfDue()
@@ -94,16 +94,16 @@ func execCommand(s *Session, c *command.Call) error {
 		}
 		return nil
 	}
-	keys := q.keys
+	keys := q.Keys
 	if watch != nil {
 		keys = append(keys, watch.Keys()...)
 	}
 	var err error
 	switch {
-	case q.wholeStore:
-		err = s.transact(q.writes, nil, body)
+	case q.WholeStore:
+		err = s.transact(q.Writes, nil, body)
 	case len(keys) > 0:
-		err = s.transact(q.writes, keys, body)
+		err = s.transact(q.Writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
 			s.unsent.Post(&s.server.Hub, s.unsynced.Ticket)
