@@ -24,9 +24,6 @@ import (
 // Nothing below what is the operator's, ours or brief is looked at. That what is held counts, and what is brief is empty,
 // TestNoTextIsKeptUncounted and TestWaysToKeepMuch measure.
 const outliving = `
-session.Session         brief    keys call asking
-session.Session         held     watch
-session.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
 scripting.Session      operator pending
 scripting.Session      ours     Host Lent
 scripting.execution       brief    keys declared inner
@@ -44,6 +41,14 @@ clients.Client          ours     Remote Local lastCommand driver
 clients.Client          operator User
 clients.Client          shared   Wait
 clients.Figures         ours     TooMuch
+session.Session         brief    call
+session.Session         ours     server permitFunc interrupt askRoom stopMatching host
+session.unit            brief    keys
+session.unit            ours     runInCallTx runCallFunc
+session.transaction     held     watch
+session.replyRoom       brief    asking
+dispatch.Multi          held     Keys
+dispatch.Situation      ours     Store Permit NoWrites Known
 session.identity        operator user server
 session.identity        shared   parser
 session.login           ours     err user
@@ -56,7 +61,6 @@ server.TLS             ours     current
 server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
 session.Batch           brief    requests args keys
 session.Batch           ours     transactFunc
-session.queue           held     keys
 session.queued          held     args
 session.queued          ours     command
 pubsub.Unsent          brief    list

@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/shared"
+	"github.com/stavedb/stave/server/internal/stats"
 )
 
 // A client that pipelines a hundred SETs sends them in one packet. One by one they would take a
@@ -48,6 +49,19 @@ type Batch struct {
 	transactFunc func() error
 }
 
+// batching is the part that a session has in a batch.
+type batching struct {
+	session     *Session
+	batch       *Batch           // commands that are to run together
+	known       *scripting.Known // of the script that knowsScript was asked about last
+	inAttempt   bool             // a transaction of the batch is tried that has a request of this session
+	allLocked   bool             // it has locked all keys
+	attempt     stats.Attempt    // what scripts that may have to be executed again have called
+	attemptFrom int              // where in the output the replies of the last one start
+	rewound     bool             // the parser went back to rewoundTo, for not all could be executed
+	rewoundTo   int
+}
+
 // request is one command of a batch.
 type request struct {
 	session    *Session // whose it is
@@ -76,11 +90,12 @@ func NewBatch() *Batch {
 	return b
 }
 
-// addToBatch puts a request that may share a transaction into the batch, if there is room in it. It copies the
+// add puts a request that may share a transaction into the batch, if there is room in it. It copies the
 // slice headers of the arguments, not their bytes: those stay in the parser's buffer until the
 // batch has run.
-func (s *Session) addToBatch(r *dispatch.Request) bool {
-	b := s.batch
+func (p *batching) add(r *dispatch.Request) bool {
+	s := p.session
+	b := p.batch
 	if len(b.requests) == dispatch.MaxBatch || b.bytes+r.Size > dispatch.MaxBatchBytes || len(b.requests) > 0 && b.namespace != s.Namespace() {
 		return false
 	}
@@ -88,7 +103,7 @@ func (s *Session) addToBatch(r *dispatch.Request) bool {
 	b.args = append(b.args, r.Args...)
 	own := request{session: s, command: r.Command, args: b.args[from:len(b.args):len(b.args)], parserMark: s.parser.Mark()}
 	if r.Command.Flags&command.RunsScript != 0 {
-		own.script = s.known
+		own.script = p.known
 	}
 	b.add(own)
 	b.bytes += r.Size
@@ -126,13 +141,13 @@ func (b *Batch) add(r request) {
 	b.namespace = r.session.Namespace()
 }
 
-// runBatch executes the batch, and reports whether all of the session's requests were executed. If
+// run executes the batch, and reports whether all of the session's requests were executed. If
 // enough replies wait for the client before that, the parser goes back to the first request that was
 // not executed.
-func (s *Session) runBatch() bool {
-	s.batch.Run()
-	complete := !s.rewound
-	s.rewound = false
+func (p *batching) run() bool {
+	p.batch.Run()
+	complete := !p.rewound
+	p.rewound = false
 	return complete
 }
 
@@ -147,7 +162,7 @@ func (b *Batch) Run() {
 			continue
 		}
 		b.done++
-		if r := &rest[0]; !r.session.postpones(r) {
+		if r := &rest[0]; !r.session.part.postpones(r) {
 			r.session.run(r.command, r.args, r.parserMark)
 		}
 	}
@@ -172,7 +187,7 @@ func (b *Batch) runTogether() {
 		err = lead.catchPanic(b.transactFunc)
 	}
 	for i := range b.requests[from:] {
-		b.requests[from+i].session.inAttempt = false
+		b.requests[from+i].session.part.inAttempt = false
 	}
 	if err != nil {
 		b.undo(from)
@@ -192,7 +207,7 @@ func (b *Batch) runTogether() {
 			b.singly = true
 			return
 		default:
-			lead.failBatch(b.requests[from:], err)
+			lead.part.fail(b.requests[from:], err)
 			b.done = len(b.requests)
 		}
 	}
@@ -214,8 +229,8 @@ func (b *Batch) noteExecuted(from int, start time.Time) {
 	}
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; !r.postponed {
-			r.session.attempt.Count(&r.session.server.Counters)
-			r.session.statsFor(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.Counters)
+			r.session.part.attempt.Count(&r.session.server.Counters)
+			r.session.counts.of(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.Counters)
 			r.session.feedMonitors(r.command, r.args)
 		}
 	}
@@ -251,18 +266,18 @@ func (b *Batch) transactMixed() (err error) {
 func (b *Batch) transact() (err error) {
 	from, lead := b.done, b.requests[b.done].session
 	for i := range b.requests[from:] {
-		if s := b.requests[from+i].session; !s.inAttempt {
-			s.inAttempt, s.attemptFrom = true, s.out.Len()
+		if s := b.requests[from+i].session; !s.part.inAttempt {
+			s.part.inAttempt, s.part.attemptFrom = true, s.out.Len()
 		}
 	}
 	var tx *db.Tx
 	switch write := b.writes || b.saves; {
 	case !b.whole:
-		tx, err = lead.begin(write, b.keys)
+		tx, err = lead.unit.begin(write, b.keys)
 	case lead.inLoop:
-		tx, err = lead.tryBegin(write, nil)
+		tx, err = lead.unit.tryBegin(write, nil)
 	default:
-		tx, err = lead.begin(write, nil)
+		tx, err = lead.unit.begin(write, nil)
 	}
 	if err != nil {
 		return err
@@ -284,7 +299,7 @@ func (b *Batch) transact() (err error) {
 func (b *Batch) holdReplies(from int, ticket db.Ticket) {
 	for i := from; i < b.done; i++ {
 		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
-			r.session.unsynced.Hold(ticket, r.session.attemptFrom)
+			r.session.unit.unsynced.Hold(ticket, r.session.part.attemptFrom)
 		}
 	}
 }
@@ -295,9 +310,9 @@ func (b *Batch) runInTx(tx *db.Tx) error {
 	for b.done < len(b.requests) {
 		r := &b.requests[b.done]
 		handedOver := true
-		if !r.session.postpones(r) {
+		if !r.session.part.postpones(r) {
 			var err error
-			r.session.allLocked = b.whole
+			r.session.part.allLocked = b.whole
 			if handedOver, err = r.run(tx); err != nil {
 				return err
 			}
@@ -319,10 +334,10 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	s := r.session
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
-	refusal, err := s.runInTx(&s.call, from+s.maxReply(r.command))
+	refusal, err := s.unit.runOne(&s.call, from+s.room.most(r.command))
 	switch {
 	case err == shared.ErrNoRoom:
-		s.awaitRoom(r.command, r.parserMark, from)
+		s.room.await(r.command, r.parserMark, from)
 		r.postponed = true
 	case (err == shared.ErrLong || err == shared.ErrRestart) && s.inLoop:
 		s.out.Truncate(from)
@@ -348,12 +363,13 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 
 // postpones reports whether a request is left to the parser, which returns it again: enough replies
 // wait for the client, or a request before this was left. A closed session executes nothing more.
-func (s *Session) postpones(r *request) bool {
+func (p *batching) postpones(r *request) bool {
+	s := p.session
 	switch {
 	case s.closed:
-	case s.rewound && r.parserMark >= s.rewoundTo:
+	case p.rewound && r.parserMark >= p.rewoundTo:
 	case s.Paused():
-		s.rewind(r.parserMark)
+		p.rewind(r.parserMark)
 	default:
 		return false
 	}
@@ -362,9 +378,10 @@ func (s *Session) postpones(r *request) bool {
 }
 
 // rewind makes the parser return a request again, and those after it.
-func (s *Session) rewind(mark int) {
+func (p *batching) rewind(mark int) {
+	s := p.session
 	s.parser.Rewind(mark)
-	s.rewound, s.rewoundTo = true, mark
+	p.rewound, p.rewoundTo = true, mark
 }
 
 // undo takes the replies of a transaction back that has failed.
@@ -373,8 +390,8 @@ func (b *Batch) undo(from int) {
 		r := &b.requests[from+i]
 		s := r.session
 		s.call = command.Call{}
-		s.attempt.Truncate(0)
-		s.out.Truncate(s.attemptFrom)
+		s.part.attempt.Truncate(0)
+		s.out.Truncate(s.part.attemptFrom)
 		s.out.SetLimit(0)
 		r.postponed, r.outcome = false, outcome{}
 	}
@@ -404,11 +421,12 @@ func (b *Batch) runApart(from int) {
 	b.done = len(b.requests)
 }
 
-// failBatch answers commands that are refused together, or that panicked, with the error.
-func (s *Session) failBatch(requests []request, err error) {
+// fail answers commands that are refused together, or that panicked, with the error.
+func (p *batching) fail(requests []request, err error) {
+	s := p.session
 	text := s.server.ErrorText(err)
 	for i := range requests {
-		if s.rewound && requests[i].parserMark >= s.rewoundTo {
+		if p.rewound && requests[i].parserMark >= p.rewoundTo {
 			requests[i].postponed = true // it is executed again
 			continue
 		}

@@ -27,6 +27,13 @@ import (
 // A wait without a db.Waiter ends in the last two ways only: WAIT's for replicas that do not exist, and
 // that of a command which CLIENT PAUSE postpones (pause.go).
 
+// waiting is the wait of a session.
+type waiting struct {
+	session *Session
+	current *blocked // the command that waits; nil without one
+	never   bool     // see NeverWait
+}
+
 // blocked is a command that waits, such as BLPOP, while its session executes nothing else.
 type blocked struct {
 	*clients.Wait
@@ -39,39 +46,41 @@ type blocked struct {
 	held    int                 // memory of its arguments and of its places in the queues of keys
 }
 
-// startWait lets the session wait for a command: it is Host.Wait. The deadline counts from the
+// start lets the session wait for a command: it is Host.Wait. The deadline counts from the
 // start of the commands that arrived together, not from now. The waiter is queued in the
 // transaction of the first attempt, with the keys locked. What the session's user may do may change in the meantime,
 // so it is asked again by whoever serves the wait.
-func (s *Session) startWait(c *command.Call, w db.Wait, timeout time.Duration, reply func(*command.Call)) error {
-	b := &blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
-	do, user, cmd, args := w.Do, s.who.user, c.Command, b.args
-	w.Do = func(tx *db.Tx, key string) error {
+func (w *waiting) start(c *command.Call, take db.Wait, timeout time.Duration, reply func(*command.Call)) error {
+	s := w.session
+	b := &blocked{Wait: clients.NewWait(w.deadline(timeout)), command: c.Command, args: cloneArgs(c.Args), reply: reply}
+	do, user, cmd, args := take.Do, s.who.user, c.Command, b.args
+	take.Do = func(tx *db.Tx, key string) error {
 		if d := user.Rules().Check(cmd, args); d.Verdict != acl.Allowed {
 			return &shared.DeniedError{Denial: d} // and what the key holds is there for the next
 		}
 		return do(tx, key)
 	}
 	b.held = sizeOf(args) + len(args)*heldByArgument
-	for _, keys := range [][]string{w.Keys, w.Others} {
+	for _, keys := range [][]string{take.Keys, take.Others} {
 		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
-	b.Waiter = c.Tx.Enqueue(w, s.client.Wake)
-	s.block(b)
+	b.Waiter = c.Tx.Enqueue(take, s.client.Wake)
+	w.begin(b)
 	return shared.ErrBlocked
 }
 
 // NeverWait makes commands that would wait, such as BLPOP, reply at once as if their time were over. It is for a session
 // that executes a list of commands, which nobody fills a key for meanwhile.
-func (s *Session) NeverWait() { s.neverWaits = true }
+func (s *Session) NeverWait() { s.wait.never = true }
 
-// waitDeadline is when a wait that begins now is over; zero for never.
-func (s *Session) waitDeadline(timeout time.Duration) time.Time {
+// deadline is when a wait that begins now is over; zero for never.
+func (w *waiting) deadline(timeout time.Duration) time.Time {
+	s := w.session
 	switch {
-	case s.neverWaits:
-		return s.statsSince
+	case w.never:
+		return s.counts.since
 	case timeout > 0:
-		return s.statsSince.Add(timeout)
+		return s.counts.since.Add(timeout)
 	}
 	return time.Time{}
 }
@@ -85,16 +94,17 @@ func cloneArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// waitLong lets the session wait for what does not happen on this server, until the time is over; a
+// long lets the session wait for what does not happen on this server, until the time is over; a
 // timeout of 0 is no end. late replies then.
-func (s *Session) waitLong(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	s.block(&blocked{Wait: clients.NewWait(s.waitDeadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
+func (w *waiting) long(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
+	w.begin(&blocked{Wait: clients.NewWait(w.deadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
 	return shared.ErrBlocked
 }
 
-// block begins a wait. A postponed command is not counted among those that wait, as in Redis.
-func (s *Session) block(b *blocked) {
-	s.blocked = b
+// begin begins a wait. A postponed command is not counted among those that wait, as in Redis.
+func (w *waiting) begin(b *blocked) {
+	s := w.session
+	w.current = b
 	s.client.Wait.Store(b.Wait)
 	if !b.Postponed {
 		s.server.Counters.Blocked.Add(1)
@@ -103,20 +113,21 @@ func (s *Session) block(b *blocked) {
 
 // Blocked reports whether the session waits in a command: it executes nothing until Resume finds
 // that over. Bytes fed until then are kept.
-func (s *Session) Blocked() bool { return s.blocked != nil }
+func (s *Session) Blocked() bool { return s.wait.current != nil }
 
 // Resume ends the wait of a blocked session if there is something, its time is over, or another
 // client has ended it, and executes what waited for it. It may be called at any time, also if
 // nothing has happened: a wake-up is a hint and not a message.
 func (s *Session) Resume() {
-	if s.endWait() {
+	if s.wait.end() {
 		s.executeBuffered()
 	}
 }
 
-// endWait ends the wait of a blocked session if it is over, and replies. It reports whether it did.
-func (s *Session) endWait() bool {
-	b := s.blocked
+// end ends the wait of a blocked session if it is over, and replies. It reports whether it did.
+func (w *waiting) end() bool {
+	s := w.session
+	b := w.current
 	if b == nil {
 		return false
 	}
@@ -124,39 +135,41 @@ func (s *Session) endWait() bool {
 	if end == clients.NotEnded {
 		return false
 	}
-	s.unblock()
-	s.statsSince = time.Now()
+	w.leave()
+	s.counts.since = time.Now()
 	if b.Postponed { // the parser returns the command again
-		return !b.forRoom || s.endRoomWait(b.command)
+		return !b.forRoom || s.room.endWait(b.command)
 	}
-	s.finishBlocked(b, end)
-	s.flushStats()
+	w.finish(b, end)
+	s.counts.flush()
 	return true
 }
 
-// unblock takes the session out of its wait.
-func (s *Session) unblock() {
-	if !s.blocked.Postponed {
+// leave takes the session out of its wait.
+func (w *waiting) leave() {
+	s := w.session
+	if !w.current.Postponed {
 		s.server.Counters.Blocked.Add(-1)
 	}
-	s.blocked = nil
+	w.current = nil
 	s.client.Wait.Store(nil)
 }
 
-// abandonWait ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
+// abandon ends a wait that has just begun, because what was to be committed with it was not, and reports whether it did:
 // a waiter may have been served by then.
-func (s *Session) abandonWait() bool {
-	if !s.blocked.GiveUp(clients.TimedOut) {
+func (w *waiting) abandon() bool {
+	if !w.current.GiveUp(clients.TimedOut) {
 		return false
 	}
-	s.unblock()
+	w.leave()
 	return true
 }
 
-// finishBlocked replies to a command that has waited. A time-out is a null array, also for commands
+// finish replies to a command that has waited. A time-out is a null array, also for commands
 // whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
 // commit: the reply is held until that is durable.
-func (s *Session) finishBlocked(b *blocked, end clients.End) {
+func (w *waiting) finish(b *blocked, end clients.End) {
+	s := w.session
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: b.command, Out: &s.out}
 	var err error
@@ -172,32 +185,33 @@ func (s *Session) finishBlocked(b *blocked, end clients.End) {
 		ticket, err = b.Waiter.Result()
 		var denied *shared.DeniedError
 		if errors.As(err, &denied) {
-			s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
+			s.server.NoteDenied(&s.client, denied.Denial, s.multi.queue.context(), s.who.user.Name())
 		}
 		if err == nil {
-			s.unsynced.Hold(ticket, from)
+			s.unit.unsynced.Hold(ticket, from)
 			err = s.catchPanic(func() error {
 				b.reply(&s.call)
 				return nil
 			})
 		}
 	}
-	s.server.NoteSlow(&s.client, b.took+time.Since(s.statsSince), b.command, b.args, 0)
+	s.server.NoteSlow(&s.client, b.took+time.Since(s.counts.since), b.command, b.args, 0)
 	s.finish(b.command, from, err)
 }
 
 // Wait waits until a blocked session can continue, or ctx ends. It is for drivers that have nothing
 // else to do. An embedded shell uses it: nothing arrives while it waits.
 func (s *Session) Wait(ctx context.Context) {
-	for s.blocked != nil {
-		s.waitOnce(ctx, 0)
+	for s.wait.current != nil {
+		s.wait.once(ctx, 0)
 	}
 }
 
-// waitOnce is Wait for one command that waits, for most at most if that is not 0. What is executed after it may have
+// once is Wait for one command that waits, for most at most if that is not 0. What is executed after it may have
 // replied, and may wait again.
-func (s *Session) waitOnce(ctx context.Context, most time.Duration) {
-	b := s.blocked
+func (w *waiting) once(ctx context.Context, most time.Duration) {
+	s := w.session
+	b := w.current
 	var timer <-chan time.Time
 	switch {
 	case !b.Deadline.IsZero() && (most == 0 || time.Until(b.Deadline) < most):
@@ -224,12 +238,12 @@ func (s *Session) waitOnce(ctx context.Context, most time.Duration) {
 // closed by it.
 func (s *Session) Close() {
 	s.closed = true
-	if b := s.blocked; b != nil {
+	if b := s.wait.current; b != nil {
 		b.GiveUp(clients.TimedOut) // what it may have been given is lost with the connection, like any unsent reply
-		s.unblock()
+		s.wait.leave()
 	}
-	s.unwatch()
-	s.leaveRoom()
+	s.multi.unwatch()
+	s.room.leave()
 	s.tracked.Stop()
-	s.server.Hub.UnsubscribeAll(&s.subscriber)
+	s.server.Hub.UnsubscribeAll(&s.mail.subscriber)
 }

@@ -34,7 +34,7 @@ func pingCommand(s *Session, c *command.Call) error {
 	switch {
 	case len(c.Args) > 2:
 		return command.ArityError("ping")
-	case s.inSubscribedMode(): // the reply looks like a message
+	case s.mail.isSubscribed(): // the reply looks like a message
 		c.Out.Array(2)
 		c.Out.BulkString("pong")
 		c.Out.Bulk(bytes.Join(c.Args[1:], nil))
@@ -59,10 +59,10 @@ func selectCommand(s *Session, c *command.Call) error {
 // resetCommand is RESET: everything that a connection can set is as it was at its start, but for what CLIENT SETINFO has
 // set. A client that has authenticated as another user is the default one again, or must authenticate anew.
 func resetCommand(s *Session, c *command.Call) error {
-	s.queue = nil
-	s.unwatch()
+	s.multi.queue = nil
+	s.multi.unwatch()
 	s.tracked.Stop()
-	s.server.Hub.UnsubscribeAll(&s.subscriber)
+	s.server.Hub.UnsubscribeAll(&s.mail.subscriber)
 	if err := s.setNamespace(0); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestEndIsCountedBeforeItIsSeen(t *testing.T) {
 			v.CloseSilent()
 		}},
 		{"for its output", &v.Counters.Flooded, func(s *Session) { v.EndForOutput(&s.client) }},
-		{"a subscriber, for its messages", &v.Counters.Flooded, func(s *Session) { s.subscriber.Flooded() }},
+		{"a subscriber, for its messages", &v.Counters.Flooded, func(s *Session) { s.mail.subscriber.Flooded() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSession()

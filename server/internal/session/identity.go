@@ -66,8 +66,9 @@ var whyDenied = map[acl.Verdict]string{
 	acl.DeniedChannel: "no permission to access one of the channels used as arguments to the command",
 }
 
-// permitQueued checks a request of a transaction when EXEC executes it, because the rules may have changed.
-func (s *Session) permitQueued(r *queued) error {
+// permit checks a request of a transaction when EXEC executes it, because the rules may have changed.
+func (m *transaction) permit(r *queued) error {
+	s := m.session
 	d := s.who.user.Rules().Check(r.command, r.args)
 	if d.Verdict == acl.Allowed {
 		return nil
@@ -142,8 +143,9 @@ func (i *identity) verify(ctx context.Context, name, password string) *login {
 	return &login{u, err}
 }
 
-// verifyQueued verifies the passwords among the requests of a transaction before EXEC locks keys.
-func (s *Session) verifyQueued(q *queue) {
+// verify verifies the passwords among the requests of a transaction before EXEC locks keys.
+func (m *transaction) verify(q *queue) {
+	s := m.session
 	for r := range q.requests.All() {
 		if !dispatch.VerifiesPassword(r.command, r.args) {
 			continue
@@ -165,7 +167,7 @@ func (s *Session) authenticate(ctx context.Context, verb, name, password string)
 	u, err := login.user, login.err
 	switch {
 	case errors.Is(err, acl.ErrWrongPassword):
-		s.server.NoteDenied(&s.client, acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.queue.context(), name)
+		s.server.NoteDenied(&s.client, acl.Denial{Verdict: acl.DeniedAuth, Object: verb}, s.multi.queue.context(), name)
 		return command.Error("WRONGPASS invalid username-password pair or user is disabled.")
 	case err != nil:
 		return command.Errorf("ERR %v", err)

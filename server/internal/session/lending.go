@@ -30,11 +30,11 @@ type Lending struct {
 func (s *Session) Lend() Lending {
 	return Lending{
 		State: s.server, Client: &s.client, User: s.who.user, Tracked: &s.tracked, IsTLS: s.isTLS, IsRemote: s.isRemote,
-		Flush:     func() { s.flushStats(); s.noteFigures() },
+		Flush:     func() { s.counts.flush(); s.noteFigures() },
 		End:       func() { s.closed = true },
 		Drop:      func() { s.who.setUser(s.server.Users.Default(), false); s.closed = true }, // what an EXEC executes after that is nobody's
-		SaveLater: func() { s.saveDue = true },
-		Wait:      s.waitLong,
+		SaveLater: func() { s.multi.saveDue = true },
+		Wait:      s.wait.long,
 	}
 }
 

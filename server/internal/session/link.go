@@ -59,7 +59,7 @@ func (l Link) EndHandshake() {
 func (l Link) AuthenticateBy() time.Time { return l.who.authenticateBy() }
 
 // Listens reports whether the client has subscribed to something.
-func (l Link) Listens() bool { return l.subscriber.Listens() }
+func (l Link) Listens() bool { return l.mail.subscriber.Listens() }
 
 // Take takes bytes that arrived; BeginRound executes them.
 func (l Link) Take(in []byte) { l.parser.Feed(in) }
@@ -69,17 +69,17 @@ func (l Link) IsFull() bool { return l.parser.Ahead() >= l.server.PauseAt }
 
 // Waits is the wait of the command that the session waits in; nil if it does not.
 func (l Link) Waits() *clients.Wait {
-	if l.blocked == nil {
+	if l.wait.current == nil {
 		return nil
 	}
-	return l.blocked.Wait
+	return l.wait.current.Wait
 }
 
 // WaitsForRoom reports whether the session waits for memory for a reply.
-func (l Link) WaitsForRoom() bool { return l.room != nil }
+func (l Link) WaitsForRoom() bool { return l.room.place != nil }
 
 // WaitOnce waits for the end of one wait, for most at most.
-func (l Link) WaitOnce(ctx context.Context, most time.Duration) { l.waitOnce(ctx, most) }
+func (l Link) WaitOnce(ctx context.Context, most time.Duration) { l.wait.once(ctx, most) }
 
 // HasGone reports whether the client has left. What it has sent is executed, without replies.
 func (l Link) HasGone() bool { return l.presence.gone }
@@ -109,10 +109,10 @@ func (l Link) Account(held int) (tooMuch bool) {
 }
 
 // Undurable is the newest commit that the replies must not leave before; 0 for none.
-func (l Link) Undurable() db.Ticket { return l.unsynced.Ticket }
+func (l Link) Undurable() db.Ticket { return l.unit.unsynced.Ticket }
 
 // EndDurable lets the replies leave, or withdraws them if err says that the commits could not be made durable.
-func (l Link) EndDurable(err error) { l.endDurable(err) }
+func (l Link) EndDurable(err error) { l.unit.endDurable(err) }
 
 // Owes notes whether the client owes the rest of a command, and returns since when; zero if it does
 // not. A client that finishes its commands owes each for its own time.

@@ -10,15 +10,15 @@ import (
 // bounds. Whatever text of a client a field of a session keeps after its command counts here or has a bound:
 // TestWhatOutlivesACommand has the list.
 func (s *Session) Held() int {
-	n := s.parser.Held() + s.out.Held() + s.subscriber.Held() + s.client.Tracking.Mode().Size() + s.client.Texts()
-	if s.queue != nil {
-		n += s.queue.held
+	n := s.parser.Held() + s.out.Held() + s.mail.subscriber.Held() + s.client.Tracking.Mode().Size() + s.client.Texts()
+	if s.multi.queue != nil {
+		n += s.multi.queue.held
 	}
-	if s.watch != nil {
-		n += s.watchedBytes
+	if s.multi.watch != nil {
+		n += s.multi.watchedBytes
 	}
-	if s.blocked != nil {
-		n += s.blocked.held
+	if s.wait.current != nil {
+		n += s.wait.current.held
 	}
 	return n
 }
@@ -35,11 +35,11 @@ const (
 
 // release frees what commands that have ended have left of large arguments, unless the session goes back to one of them.
 func (s *Session) release() {
-	if len(s.batch.requests) == 0 {
+	if len(s.part.batch.requests) == 0 {
 		s.parser.Release()
 	}
-	clear(s.keys[:cap(s.keys)])
-	s.keys = arena.Kept(s.keys)
+	clear(s.unit.keys[:cap(s.unit.keys)])
+	s.unit.keys = arena.Kept(s.unit.keys)
 }
 
 // noteFigures notes what CLIENT LIST shows, for a session that is not in the middle of a command, or lists itself. The
@@ -52,8 +52,8 @@ func (s *Session) noteFigures() {
 	stats.Set(&f.QueryFree, free)
 	stats.Set(&f.Arguments, s.parser.Held()-query-free)
 	queued := 0
-	if s.queue != nil {
-		queued = s.queue.held
+	if s.multi.queue != nil {
+		queued = s.multi.queue.held
 	}
 	stats.Set(&f.Queued, queued)
 	pending, parts, partBytes := s.out.Waiting()
@@ -61,6 +61,6 @@ func (s *Session) noteFigures() {
 	stats.Set(&f.Parts, parts)
 	stats.Set(&f.PartBytes, partBytes)
 	stats.Set(&f.Reply, s.out.Held()-partBytes)
-	f.Input.Note(query+free, s.statsSince)
-	f.Output.Note(s.out.Held(), s.statsSince)
+	f.Input.Note(query+free, s.counts.since)
+	f.Output.Note(s.out.Held(), s.counts.since)
 }

@@ -8,6 +8,15 @@ import (
 	"github.com/stavedb/stave/server/internal/shared"
 )
 
+// transaction is what a session has of MULTI and WATCH.
+type transaction struct {
+	session      *Session
+	queue        *queue    // commands since MULTI; nil outside
+	watch        *db.Watch // keys that the next EXEC depends on; nil for none
+	watchedBytes int       // memory of the keys in watch
+	saveDue      bool      // a BGSAVE within the EXEC that runs
+}
+
 // queue is what MULTI has gathered.
 //
 // EXEC runs it in one transaction over all keys that the commands name, known before the first of
@@ -35,8 +44,9 @@ const requestOverhead = 32
 // again, and counted with an overhead for each, because a client could fill the memory with empty
 // arguments otherwise. The keys are found here, once, and EXEC locks all of them in one step: locks
 // that were added one after the other could deadlock.
-func (s *Session) enqueue(r *dispatch.Request) {
-	q, cmd := s.queue, r.Command
+func (m *transaction) enqueue(r *dispatch.Request) {
+	s := m.session
+	q, cmd := m.queue, r.Command
 	size := r.Size + len(r.Args)*requestOverhead
 	if q.Bytes+size > s.server.Options.MaxQueue {
 		s.reject(cmd, errQueueTooLarge)
@@ -55,11 +65,12 @@ func (s *Session) enqueue(r *dispatch.Request) {
 	s.replies.apply(&s.out, cmd, from)
 }
 
-// runQueued executes one command of a transaction and appends its reply. Only a failure of the
+// run executes one command of a transaction and appends its reply. Only a failure of the
 // store is returned: it ends the transaction, and nothing of it is kept. SELECT among the commands
 // changes the namespace of those after it, so each command gets the transaction as seen through the
 // current one.
-func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
+func (m *transaction) run(tx *db.Tx, r *queued, limit int) error {
+	s := m.session
 	inner := command.Call{Host: &s.host, Command: r.command, Args: r.args, Out: &s.out, Queued: true}
 	if tx != nil {
 		var err error
@@ -69,7 +80,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	}
 	stats := &s.server.Counters.Commands[r.command.Index]
 	if s.who.isRestricted() {
-		if err := s.permitQueued(r); err != nil {
+		if err := m.permit(r); err != nil {
 			stats.Rejected.Add(1)
 			s.replyError(s.server.ErrorText(err))
 			return nil
@@ -78,7 +89,7 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 	stats.Calls.Add(1)
 	start := s.server.StartTimer()
 	s.who.login = r.login
-	refusal, err := s.runInTx(&inner, limit)
+	refusal, err := s.unit.runOne(&inner, limit)
 	s.who.login = nil
 	took := shared.Elapsed(start)
 	if took > 0 {
@@ -96,10 +107,11 @@ func (s *Session) runQueued(tx *db.Tx, r *queued, limit int) error {
 
 // unwatch forgets what the session watches. It must be called at the end of every session that has watched something:
 // the store notes changes of those keys until then.
-func (s *Session) unwatch() {
-	if s.watch != nil {
-		s.watch.Close()
-		s.watch, s.watchedBytes = nil, 0
+func (m *transaction) unwatch() {
+	s := m.session
+	if m.watch != nil {
+		m.watch.Close()
+		m.watch, m.watchedBytes = nil, 0
 		s.client.Watched.Store(0)
 	}
 }

@@ -11,7 +11,8 @@ const heldByMiss = 128
 // notifyMisses reports the keys that a command was to read and that do not exist, if there is a listener. As in Redis
 // looking at how a key is stored is not reading it. It runs inside the transaction, so the answer is that of the moment
 // of the read, and the event comes with its end, in its place among the others; it costs a second search of each key.
-func (s *Session) notifyMisses(c *command.Call) error {
+func (m *mailbox) notifyMisses(c *command.Call) error {
+	s := m.session
 	v := s.server
 	if !v.Notifier.Keymiss.Load() || v.Hub.Silent() || c.Tx == nil || c.Command.Flags&command.ReadOnly == 0 || c.Command.Container != nil {
 		return nil
@@ -21,7 +22,7 @@ func (s *Session) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			if c.Queued && !s.unsent.TakeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
+			if c.Queued && !m.unsent.TakeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
 				return errMessagesTooLarge
 			}
 			ns := c.Tx.Namespace()

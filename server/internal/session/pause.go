@@ -14,11 +14,11 @@ func (s *Session) postpone(cmd *command.Command, args [][]byte) {
 		return
 	}
 	mark := s.parser.Mark()
-	if !s.runBatch() || s.closed {
+	if !s.part.run() || s.closed {
 		return // the parser has gone back to a request before this one
 	}
 	s.parser.Rewind(mark)
-	s.block(&blocked{Wait: clients.NewPostponement(until), command: cmd})
+	s.wait.begin(&blocked{Wait: clients.NewPostponement(until), command: cmd})
 	if until, _ := s.server.Pause.State(); until.IsZero() {
 		s.client.EndWait(clients.TimedOut) // EndPause may have looked for those who wait before this one did
 	}

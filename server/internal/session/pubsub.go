@@ -47,15 +47,15 @@ func subscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 		if c.Queued && to == pubsub.Shard {
 			return command.Errorf("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 		}
-		if err := s.askBefore(c, confirmations(c.Args[1:])); err != nil {
+		if err := s.room.askBefore(c, confirmations(c.Args[1:])); err != nil {
 			return err
 		}
 		for i, name := range c.Args.Strings(1) {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.Hub.Subscribe(&s.subscriber, to, name)
-			confirm(c, &s.subscriber, subscribeVerbs[to][0], to, name)
+			s.server.Hub.Subscribe(&s.mail.subscriber, to, name)
+			confirm(c, &s.mail.subscriber, subscribeVerbs[to][0], to, name)
 		}
 		return nil
 	}
@@ -67,23 +67,23 @@ func unsubscribe(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		names := c.Args.Strings(1)
 		if len(names) == 0 {
-			names = s.subscriber.Names(to)
+			names = s.mail.subscriber.Names(to)
 		}
-		if err := s.askBefore(c, confirmations(names)); err != nil {
+		if err := s.room.askBefore(c, confirmations(names)); err != nil {
 			return err
 		}
 		for i, name := range names {
 			if err := c.GoesOn(i); err != nil {
 				return err
 			}
-			s.server.Hub.Unsubscribe(&s.subscriber, to, name)
-			confirm(c, &s.subscriber, subscribeVerbs[to][1], to, name)
+			s.server.Hub.Unsubscribe(&s.mail.subscriber, to, name)
+			confirm(c, &s.mail.subscriber, subscribeVerbs[to][1], to, name)
 		}
 		if len(names) == 0 {
 			c.Out.Push(3)
 			c.Out.BulkString(subscribeVerbs[to][1])
 			c.Out.Null()
-			c.Out.Int(subscriptionCount(&s.subscriber, to))
+			c.Out.Int(subscriptionCount(&s.mail.subscriber, to))
 		}
 		return nil
 	}
@@ -118,43 +118,52 @@ func subscriptionCount(sub *pubsub.Subscriber, to pubsub.Kind) int64 {
 // that can be lost with what the same client wrote before, so the message has the ticket of that.
 func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
-		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.unsynced.Ticket}
+		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.unit.unsynced.Ticket}
 		if !c.Queued {
 			return c.Int(s.server.Hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
-		p, n := s.server.Hub.Prepare(m, &s.subscriber, s.stopMatching)
+		p, n := s.server.Hub.Prepare(m, &s.mail.subscriber, s.stopMatching)
 		if n == 0 || s.presence.gaveUp() != nil {
 			return c.Int(n, s.presence.gaveUp())
 		}
-		if !s.unsent.TakeRoom(p.Size(), s.server.Options.MaxQueue) {
+		if !s.mail.unsent.TakeRoom(p.Size(), s.server.Options.MaxQueue) {
 			return errMessagesTooLarge
 		}
 		if c.Tx == nil {
-			s.unsent.Add(p)
+			s.mail.unsent.Add(p)
 			return c.Int(n, nil)
 		}
 		return c.Int(n, p.With(c.Tx, &s.server.Hub))
 	}
 }
 
-// initMail lets the session have messages. What they call may be called with keys locked.
-func (s *Session) initMail() {
-	s.subscriber.Wake = s.client.Wake
-	s.subscriber.Flooded = func() {
+// mailbox is what a session publishes and gets.
+type mailbox struct {
+	session    *Session
+	subscriber pubsub.Subscriber
+	unsent     pubsub.Unsent // of the EXEC or the script that runs
+}
+
+// init lets the session have messages. What they call may be called with keys locked.
+func (m *mailbox) init() {
+	s := m.session
+	m.subscriber.Wake = s.client.Wake
+	m.subscriber.Flooded = func() {
 		s.server.Counters.Flooded.Add(1)
 		s.server.Options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)
 		s.client.Abort()
 	}
-	s.client.Tracking.ID, s.client.Tracking.Mail = s.id, &s.subscriber
+	s.client.Tracking.ID, s.client.Tracking.Mail = s.id, &m.subscriber
 }
 
-// deliverMessages moves messages into the output, as far as there is room. It is called between
+// deliver moves messages into the output, as far as there is room. It is called between
 // commands only. The messages of one batch are held for the newest commit among them: none
 // overtakes the write that it reports, and a sync serves all.
-func (s *Session) deliverMessages() {
-	for s.subscriber.HasMail() && !s.closed && !s.Paused() {
+func (m *mailbox) deliver() {
+	s := m.session
+	for m.subscriber.HasMail() && !s.closed && !s.Paused() {
 		from := s.out.Len()
-		messages, overflow := s.subscriber.Take()
+		messages, overflow := m.subscriber.Take()
 		if overflow {
 			s.closed = true
 			return
@@ -170,11 +179,14 @@ func (s *Session) deliverMessages() {
 			ticket = max(ticket, m.Ticket)
 		}
 		if ticket > 0 {
-			s.unsynced.Hold(ticket, from)
+			s.unit.unsynced.Hold(ticket, from)
 		}
 	}
 }
 
-// inSubscribedMode reports whether the session is limited to subscriptions: in RESP2 a reply could
+// isSubscribed reports whether the session is limited to subscriptions: in RESP2 a reply could
 // not be distinguished from a message.
-func (s *Session) inSubscribedMode() bool { return s.out.Version() == 2 && s.subscriber.Listens() }
+func (m *mailbox) isSubscribed() bool {
+	s := m.session
+	return s.out.Version() == 2 && m.subscriber.Listens()
+}

@@ -26,16 +26,16 @@ import (
 
 // JoinLoop makes the session one of an event loop, whose sessions share a batch.
 func (l Link) JoinLoop(shared *Batch) {
-	l.inLoop, l.leaving, l.batch = true, false, shared
+	l.inLoop, l.leaving, l.part.batch = true, false, shared
 }
 
 // BeginRound gathers what the session has to do.
 func (l Link) BeginRound(now time.Time) {
 	s := l.Session
-	s.endWait()
-	s.statsSince, s.begun = now, now
-	s.rewound = false
-	s.deliverMessages()
+	s.wait.end()
+	s.counts.since, s.begun = now, now
+	s.part.rewound = false
+	s.mail.deliver()
 	for s.mayExecute() {
 		args, err := s.parser.Next()
 		if args == nil && err == nil {
@@ -48,9 +48,9 @@ func (l Link) BeginRound(now time.Time) {
 // EndRound follows the execution of the batch.
 func (l Link) EndRound() {
 	s := l.Session
-	s.deliverMessages()
-	s.flushStats()
-	s.leaveRoom()
+	s.mail.deliver()
+	s.counts.flush()
+	s.room.leave()
 	s.release()
 }
 
@@ -59,7 +59,7 @@ func (l Link) Leaves() bool { return l.leaving }
 
 // leave ends the session's round before the request at mark of the parser.
 func (s *Session) leave(mark int) {
-	s.rewind(mark)
+	s.part.rewind(mark)
 	s.leaving = true
 }
 
@@ -67,8 +67,8 @@ func (s *Session) leave(mark int) {
 // goes on until it has nothing to do, as it would without a loop.
 func (l Link) ExecuteAside() {
 	s := l.Session
-	shared := s.batch
-	s.inLoop, s.leaving, s.rewound, s.batch = false, false, false, NewBatch()
+	shared := s.part.batch
+	s.inLoop, s.leaving, s.part.rewound, s.part.batch = false, false, false, NewBatch()
 	s.executeBuffered()
 	l.JoinLoop(shared)
 }
@@ -83,29 +83,32 @@ const (
 // knowsScript reports whether EVAL is of a script that may share a transaction with other requests, and notes what is known
 // of it for addToBatch. One that is not known to need all keys and declares none may need no lock, and a transaction
 // without keys locks all.
-func (s *Session) knowsScript(cmd *command.Command, args [][]byte) bool {
-	p := s.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
-	if p == nil || p.RunsApart() || !p.AllKeys.Load() && string(args[2]) == "0" {
+func (p *batching) knowsScript(cmd *command.Command, args [][]byte) bool {
+	script := p.session.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
+	if script == nil || script.RunsApart() || !script.AllKeys.Load() && string(args[2]) == "0" {
 		return false
 	}
-	s.known = &p.Known
+	p.known = &script.Known
 	return true
 }
 
-// mayRunInScript reports whether a script that is to be short may call a command.
-func (s *Session) mayRunInScript(cmd *command.Command, args [][]byte) bool {
+// mayRun reports whether a script that is to be short may call a command.
+func (p *scripted) mayRun(cmd *command.Command, args [][]byte) bool {
+	s := p.session
 	r := dispatch.New(cmd, args)
 	s.now.Store = s.host.Store
 	return dispatch.MayRunInScript(&r, &s.now)
 }
 
 // declaresNoWrites reports whether EVAL or FCALL is of a script whose flags say that it writes nothing.
-func (s *Session) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
+func (p *scripted) declaresNoWrites(cmd *command.Command, args [][]byte) bool {
+	s := p.session
 	return s.LendToScripts().DeclaresNoWrites(cmd, args)
 }
 
-// maxReply is how many bytes the session may reply to a command, before errExceeded ends it.
-func (s *Session) maxReply(cmd *command.Command) int {
+// most is how many bytes the session may reply to a command, before errExceeded ends it.
+func (p *replyRoom) most(cmd *command.Command) int {
+	s := p.session
 	most := s.server.MostReply()
 	if s.mostReply > 0 {
 		most = min(most, s.mostReply)
@@ -117,12 +120,13 @@ func (s *Session) maxReply(cmd *command.Command) int {
 }
 
 // errExceeded is the error of a command whose reply exceeds maxReply.
-func (s *Session) errExceeded(c *command.Call) error {
+func (p *replyRoom) errExceeded(c *command.Call) error {
+	s := p.session
 	if s.inLoop && c.Command.Cost.Work == command.ByReply {
 		return shared.ErrLong
 	}
 	if c.Out.Exceeded() {
 		return shared.ErrReplyTooLarge
 	}
-	return s.errShort()
+	return p.errShort()
 }

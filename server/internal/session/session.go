@@ -17,9 +17,7 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
-	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/scripting"
-	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -51,67 +49,40 @@ type Session struct {
 	out     resp.Writer
 	closed  bool
 
+	who      identity       // the user, and what it may do and take before it is known
+	client   clients.Client // what others see of it
+	presence presence       // whether anybody waits for the command that runs
+	tracked  tracking.Reads
+	replies  replyMode // what CLIENT REPLY has chosen
+
+	host   command.Host // what handlers get of the session: the store, seen through the namespace, above all
+	call   command.Call // the command being executed; reused
+	unit   unit         // it, or several, in a transaction of the store
+	part   batching     // its part in a batch
+	multi  transaction  // MULTI and WATCH
+	wait   waiting      // for other clients, or the end of a pause
+	room   replyRoom    // memory for replies
+	mail   mailbox      // messages
+	script scripted     // what it does for its scripts
+	counts counting
+
 	owedSince   time.Time // when the command began that has not ended; zero without one
 	owedRequest uint64    // presence.request then
-	who         identity
-
-	host     command.Host    // what handlers get of the session: the store, seen through the namespace, above all
-	unsynced shared.Unsynced // commits that have not been waited for
-	queue    *queue          // commands since MULTI; nil outside
-	client   clients.Client  // what CLIENT LIST shows of it
-	watch    *db.Watch       // keys that the next EXEC depends on; nil for none
-
-	watchedBytes int              // memory of the keys in watch
-	blocked      *blocked         // the command that waits; nil without one
-	neverWaits   bool             // see NeverWait
-	room         *shared.RoomWait // its place among those that wait for memory for a reply; nil without one
-
-	asking        *command.Call // the command that runs in a transaction
-	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
-
-	subscriber pubsub.Subscriber
-	unsent     pubsub.Unsent
-
-	call command.Call // the command being executed; reused, as are keys
-	keys []string     // keys of that command
-
-	known       *scripting.Known   // of the script that knowsScript was asked about last
-	batch       *Batch             // commands that are to run together
-	lent        *scripting.Session // for scripts; nil before the first
-	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
-	allLocked   bool               // it has locked all keys
-	attempt     stats.Attempt      // what scripts that may have to be executed again have called
-	attemptFrom int                // where in the output the replies of the last one start
-	rewound     bool               // the parser went back to rewoundTo, for not all could be executed
-	rewoundTo   int
-
-	tracked tracking.Reads
-	replies replyMode // what CLIENT REPLY has chosen
-	saveDue bool      // a BGSAVE within the EXEC that runs
-
-	presence  presence
-	mostReply int       // bytes of a reply, if that is less than for others; 0: as for others
-	begun     time.Time // when the commands began that are executed before replies leave
-	overdue   bool      // they have taken long: replies leave before more is executed
-
-	isTLS    bool // it is encrypted
-	isRemote bool // it comes from another machine
-	inLoop   bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
-	leaving  bool // it has met a command that is not for the loop
+	begun       time.Time // when the commands began that are executed before replies leave
+	overdue     bool      // they have taken long: replies leave before more is executed
+	mostReply   int       // bytes of a reply, if that is less than for others; 0: as for others
+	isTLS       bool      // it is encrypted
+	isRemote    bool      // it comes from another machine
+	inLoop      bool      // driven by an event loop, so it must not wait for locks or the disk: see round.go
+	leaving     bool      // it has met a command that is not for the loop
 
 	now dispatch.Situation // see situation
 
 	// Method values, made once: making one allocates.
-	permitFunc  func(*command.Command, [][]byte) error
-	runInCallTx func(*db.Tx) error
-	runCallFunc func() error
-	interrupt   func() error
-	askRoom     func(int) error
-
+	permitFunc   func(*command.Command, [][]byte) error
+	interrupt    func() error
+	askRoom      func(int) error
 	stopMatching func(int) bool // for structures.MatchUntil
-
-	statsSince time.Time // when the command began, or the batch
-	stats      sessionStats
 }
 
 // New returns a session of a server.
@@ -125,35 +96,37 @@ func New(v *shared.State, shared *scripting.Shared) *Session {
 	s.tracked = tracking.NewReads(&v.Tracked, &s.client.Tracking)
 	s.presence.client = &s.client
 	s.who = identity{server: v, client: &s.client, parser: s.parser}
-	s.host = command.Host{Store: v.Store, Databases: v.Databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.Encodings}
+	s.host = command.Host{Store: v.Store, Databases: v.Databases(), Context: context.Background(), Wait: s.wait.start, Session: s, Encodings: &v.Encodings}
 	s.host.MayReadAllKeys = s.who.mayReadAllKeys
-	s.runInCallTx = func(tx *db.Tx) error {
+	s.unit.runInCallTx = func(tx *db.Tx) error {
 		s.call.Tx = tx
 		serverside.DB.SetOrigin(tx, s.id)
-		s.asking = &s.call
+		s.room.asking = &s.call
 		serverside.DB.SetRoom(tx, s.askRoom)
 		err := s.call.Command.Run(&s.call)
 		s.out.Reserve(0)
 		s.tracked.Note(&s.call)
 		if err == nil {
-			err = s.notifyMisses(&s.call)
+			err = s.mail.notifyMisses(&s.call)
 		}
 		if err == nil && s.out.Dropped() {
 			// Within the transaction, so that a command that cannot be answered is not done either.
-			err = s.errExceeded(&s.call)
+			err = s.room.errExceeded(&s.call)
 		}
 		return err
 	}
 	// Kept, because making a method a func value allocates.
-	s.runCallFunc = s.runCall
-	s.interrupt, s.askRoom = s.interrupted, s.ask
+	s.unit.runCallFunc = s.unit.runCall
+	s.interrupt, s.askRoom = s.interrupted, s.room.ask
 	s.stopMatching = func(int) bool { return s.interrupted() != nil }
 	s.host.Interrupted = s.interrupt
 	s.permitFunc = s.who.permit
-	s.now = dispatch.Situation{State: v, NoWrites: s.declaresNoWrites, Known: s.knowsScript}
-	s.batch = NewBatch()
+	s.multi.session, s.wait.session, s.room.session, s.part.session, s.mail.session = s, s, s, s, s
+	s.script.session, s.unit.session, s.counts.session = s, s, s
+	s.now = dispatch.Situation{State: v, NoWrites: s.script.declaresNoWrites, Known: s.part.knowsScript}
+	s.part.batch = NewBatch()
 	s.client.Init()
-	s.initMail()
+	s.mail.init()
 	s.who.setUser(v.Users.Default(), true)
 	return s
 }
@@ -165,7 +138,7 @@ func (s *Session) ID() int64 { return s.id }
 func (s *Session) Namespace() int { return s.host.Store.Namespace() }
 
 // InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
-func (s *Session) InTransaction() bool { return s.queue != nil }
+func (s *Session) InTransaction() bool { return s.multi.queue != nil }
 
 // Feed takes bytes that arrived, in any split, executes the commands they complete, and appends the
 // replies to the output. It reports whether the session is closed now.
@@ -182,20 +155,20 @@ func (s *Session) Feed(in []byte) (closed bool) {
 // The deferred calls run last to first: messages are delivered, counts are added, and only then is
 // the disk awaited, so that replies and messages of this round wait together and once.
 func (s *Session) executeBuffered() {
-	s.begun, s.rewound = time.Now(), false
-	s.statsSince = s.begun
-	defer s.leaveRoom()
+	s.begun, s.part.rewound = time.Now(), false
+	s.counts.since = s.begun
+	defer s.room.leave()
 	defer s.release()
-	defer s.awaitDurable()
-	defer s.flushStats()
-	defer s.deliverMessages()
-	s.deliverMessages()
+	defer s.unit.awaitDurable()
+	defer s.counts.flush()
+	defer s.mail.deliver()
+	s.mail.deliver()
 	for s.mayExecute() {
 		args, err := s.parser.Next()
 		switch {
 		case args != nil || err != nil:
 			s.executeNext(args, err)
-		case s.runBatch():
+		case s.part.run():
 			return
 		}
 	}
@@ -203,7 +176,7 @@ func (s *Session) executeBuffered() {
 
 // mayExecute reports whether the session may execute more of what it has been fed.
 func (s *Session) mayExecute() bool {
-	return !s.closed && !s.Paused() && s.blocked == nil && !s.leaving
+	return !s.closed && !s.Paused() && s.wait.current == nil && !s.leaving
 }
 
 // executeNext executes what the parser has returned, or ends the session for a violation of the
@@ -218,7 +191,7 @@ func (s *Session) executeNext(args [][]byte, err error) {
 		}
 		return
 	}
-	if s.runBatch() && !s.closed {
+	if s.part.run() && !s.closed {
 		s.replyError("ERR " + err.Error())
 		s.closed = true
 	}
@@ -262,20 +235,20 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 	if len(args) == 0 || s.closed {
 		return nil
 	}
-	s.statsSince = time.Now()
+	s.counts.since = time.Now()
 	s.presence.request++
 	s.presence.giveUp = ctx
 	defer func() { s.presence.giveUp = nil }()
 	s.execute(args)
-	s.runBatch()
-	if s.blocked != nil {
+	s.part.run()
+	if s.wait.current != nil {
 		stop := context.AfterFunc(ctx, func() { s.client.EndWait(clients.TimedOut) })
 		s.Wait(s.host.Context)
 		stop()
 	}
-	s.deliverMessages()
-	s.flushStats()
-	s.awaitDurable()
+	s.mail.deliver()
+	s.counts.flush()
+	s.unit.awaitDurable()
 	s.release()
 	reply = slices.Clone(s.out.Bytes())
 	s.out.Discard(len(reply))
@@ -291,6 +264,7 @@ func (s *Session) execute(args [][]byte) {
 	}
 	r := dispatch.New(cmd, args)
 	verdict, err := dispatch.Decide(&r, s.situation())
+	s.now.Multi = nil // what it has gathered is to go with it
 	switch verdict {
 	case dispatch.Drop:
 	case dispatch.Refuse:
@@ -308,7 +282,7 @@ func (s *Session) execute(args [][]byte) {
 
 // share lets a request take part in the next batch, which runs first if it is full.
 func (s *Session) share(r *dispatch.Request) {
-	if s.addToBatch(r) || !s.runBatch() || s.closed || s.addToBatch(r) {
+	if s.part.add(r) || !s.part.run() || s.closed || s.part.add(r) {
 		return
 	}
 	s.run(r.Command, r.Args, s.parser.Mark())
@@ -318,9 +292,9 @@ func (s *Session) share(r *dispatch.Request) {
 // been rewound to this request.
 func (s *Session) runHere(r *dispatch.Request) {
 	switch {
-	case !s.runBatch() || s.closed:
-	case s.queue != nil && r.Command.Flags&command.RunsInsideMulti == 0:
-		s.enqueue(r)
+	case !s.part.run() || s.closed:
+	case s.multi.queue != nil && r.Command.Flags&command.RunsInsideMulti == 0:
+		s.multi.enqueue(r)
 	default:
 		s.run(r.Command, r.Args, s.parser.Mark())
 	}
@@ -329,7 +303,7 @@ func (s *Session) runHere(r *dispatch.Request) {
 // refuse replies to a request that is not executed, after those in the batch.
 func (s *Session) refuse(cmd *command.Command, args [][]byte, err error) {
 	switch {
-	case !s.runBatch() || s.closed:
+	case !s.part.run() || s.closed:
 	case command.IsHTTP(args):
 		s.closeHTTP()
 	default:
@@ -341,17 +315,17 @@ func (s *Session) refuse(cmd *command.Command, args [][]byte, err error) {
 func (s *Session) situation() *dispatch.Situation {
 	now := &s.now
 	now.Store, now.Multi, now.Permit, now.Watched = s.host.Store, nil, nil, 0
-	if s.queue != nil {
-		now.Multi = &s.queue.Multi
+	if s.multi.queue != nil {
+		now.Multi = &s.multi.queue.Multi
 	}
 	if s.who.isRestricted() {
 		now.Permit = s.permitFunc
 	}
-	if s.watch != nil {
-		now.Watched = s.watch.Len()
+	if s.multi.watch != nil {
+		now.Watched = s.multi.watch.Len()
 	}
 	now.InLoop, now.Gone, now.Driven = s.inLoop, s.presence.gone, s.client.IsDriven()
-	now.Subscribed, now.Singly = s.inSubscribedMode(), s.replies != replyOn || s.tracked.IsCaching()
+	now.Subscribed, now.Singly = s.mail.isSubscribed(), s.replies != replyOn || s.tracked.IsCaching()
 	return now
 }
 
@@ -362,24 +336,24 @@ func (s *Session) reject(cmd *command.Command, err error) {
 		s.server.Counters.Commands[cmd.Index].Rejected.Add(1)
 	}
 	if denied, ok := err.(*shared.DeniedError); ok {
-		s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
+		s.server.NoteDenied(&s.client, denied.Denial, s.multi.queue.context(), s.who.user.Name())
 	}
 	text := s.server.ErrorText(err)
 	switch {
 	case cmd != nil && cmd.Name == "exec":
 		// An EXEC that is refused ends the transaction all the same, and the watch.
-		s.queue = nil
-		s.unwatch()
+		s.multi.queue = nil
+		s.multi.unwatch()
 		if err != cluster.ErrCrossSlot {
 			text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
 		}
-	case s.queue != nil:
-		s.queue.Aborted = true
+	case s.multi.queue != nil:
+		s.multi.queue.Aborted = true
 	}
 	from := s.out.Len()
 	s.replyError(text)
 	s.replies.apply(&s.out, cmd, from)
-	s.tracked.EndCaching(cmd, s.queue != nil)
+	s.tracked.EndCaching(cmd, s.multi.queue != nil)
 }
 
 // replyError replies with an error and counts it.
@@ -390,13 +364,13 @@ func (s *Session) replyError(text string) {
 
 // run executes one command outside of EXEC and counts it. mark is where the parser found it.
 func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
-	s.statsFor(cmd)
+	s.counts.of(cmd)
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
-	limitReply(&s.out, cmd, from+s.maxReply(cmd))
+	limitReply(&s.out, cmd, from+s.room.most(cmd))
 	start := time.Now()
-	s.statsSince, s.presence.reads = start, cmd.OnlyReads()
-	err := s.catchPanic(s.runCallFunc)
+	s.counts.since, s.presence.reads = start, cmd.OnlyReads()
+	err := s.catchPanic(s.unit.runCallFunc)
 	s.presence.reads = false
 	if err == shared.ErrWouldWait || err == shared.ErrLong {
 		s.out.Truncate(from)
@@ -406,24 +380,24 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 		return
 	}
 	if err == nil && s.out.Dropped() {
-		err = s.errExceeded(&s.call)
+		err = s.room.errExceeded(&s.call)
 	}
 	if err == shared.ErrNoRoom {
-		s.awaitRoom(cmd, mark, from)
+		s.room.await(cmd, mark, from)
 		s.call = command.Call{}
 		return
 	}
 	took := time.Since(start)
 	s.overdue = s.overdue || s.client.CanProbe() && start.Add(took).Sub(s.begun) >= probeEvery
 	if err == shared.ErrBlocked { // it is noted when its wait is over, which is not counted
-		s.blocked.took = took
+		s.wait.current.took = took
 	} else {
 		s.server.NoteSlow(&s.client, took, cmd, args, 0)
 	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
-	s.statsFor(cmd).took += took
-	s.deliverMessages()
+	s.counts.of(cmd).took += took
+	s.mail.deliver()
 }
 
 // feedMonitors shows a command to the monitors; not one that shows itself when it begins.
@@ -453,7 +427,7 @@ func (s *Session) catchPanic(run func() error) (err error) {
 // command. A command that waits is neither counted nor answered yet.
 func (s *Session) finish(cmd *command.Command, from int, err error) {
 	s.out.SetLimit(0)
-	t := s.statsFor(cmd)
+	t := s.counts.of(cmd)
 	t.calls++
 	switch {
 	case err == shared.ErrBlocked:
@@ -470,7 +444,7 @@ func (s *Session) finish(cmd *command.Command, from int, err error) {
 	}
 	if err != shared.ErrBlocked {
 		s.replies.apply(&s.out, cmd, from)
-		s.tracked.EndCaching(cmd, s.queue != nil)
+		s.tracked.EndCaching(cmd, s.multi.queue != nil)
 	}
 	s.call = command.Call{}
 }

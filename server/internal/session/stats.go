@@ -21,20 +21,28 @@ type sessionStats struct {
 	took                        time.Duration
 }
 
-// statsFor prepares the counts for another execution of a command. A change of the command flushes
-// the counts of the one before.
-func (s *Session) statsFor(cmd *command.Command) *sessionStats {
-	if s.stats.command != cmd {
-		s.flushStats()
-		s.stats.command = cmd
-	}
-	return &s.stats
+// counting is what a session counts.
+type counting struct {
+	session *Session
+	since   time.Time // when the command began, or the batch
+	stats   sessionStats
 }
 
-// flushStats adds the counts to the server's counters, and updates the session's place in CLIENT
+// of prepares the counts for another execution of a command. A change of the command flushes
+// the counts of the one before.
+func (c *counting) of(cmd *command.Command) *sessionStats {
+	if c.stats.command != cmd {
+		c.flush()
+		c.stats.command = cmd
+	}
+	return &c.stats
+}
+
+// flush adds the counts to the server's counters, and updates the session's place in CLIENT
 // LIST.
-func (s *Session) flushStats() {
-	t := &s.stats
+func (c *counting) flush() {
+	s := c.session
+	t := &c.stats
 	if t.command == nil {
 		return
 	}
@@ -56,10 +64,10 @@ func (s *Session) flushStats() {
 		s.server.Counters.Misses.Add(t.misses)
 	}
 	queued := -1
-	if s.queue != nil {
-		queued = s.queue.requests.Len()
+	if s.multi.queue != nil {
+		queued = s.multi.queue.requests.Len()
 	}
-	s.client.NoteCommand(t.command, s.statsSince, s.Namespace(), s.out.Version(), queued)
+	s.client.NoteCommand(t.command, c.since, s.Namespace(), s.out.Version(), queued)
 	*t = sessionStats{}
 }
 

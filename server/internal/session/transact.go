@@ -15,33 +15,44 @@ import (
 // may read what a power cut could still take away. It gets its reply only after a wait of its own,
 // for the same sync or a later one.
 
+// unit is one unit of the store: a command, or several.
+type unit struct {
+	session     *Session
+	keys        []string        // of the command that is executed; reused
+	unsynced    shared.Unsynced // commits that have not been waited for
+	runInCallTx func(*db.Tx) error
+	runCallFunc func() error
+}
+
 // runCall runs the command of s.call: if it names keys, as one atomic unit of the store over them.
 // Their locks are held, and no others, until the commit. Inside the unit the handler finds the
 // transaction in call.Tx.
-func (s *Session) runCall() error {
+func (u *unit) runCall() error {
+	s := u.session
 	cmd, args := s.call.Command, s.call.Args
 	if len(cmd.Keys) == 0 || cmd.Flags&command.RunsScript != 0 {
 		return cmd.Run(&s.call)
 	}
-	s.keys = cmd.AppendKeys(s.keys[:0], args)
+	u.keys = cmd.AppendKeys(u.keys[:0], args)
 	if cmd.ReadsUnknownKeys(args) {
-		return s.transact(cmd.Writes(args), nil, s.runInCallTx)
+		return u.transact(cmd.Writes(args), nil, u.runInCallTx)
 	}
-	if cmd.StartsWithKey() && len(s.keys) > 0 {
-		s.call.FirstKey = s.keys[0]
+	if cmd.StartsWithKey() && len(u.keys) > 0 {
+		s.call.FirstKey = u.keys[0]
 	}
 	from := s.out.Len()
-	err := s.transact(cmd.Writes(args), s.keys, s.runInCallTx)
+	err := u.transact(cmd.Writes(args), u.keys, u.runInCallTx)
 	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !errors.Is(err, shared.ErrWouldWait) {
 		s.out.Truncate(from) // what could not be saved can be read
-		err = s.transact(false, s.keys, s.runInCallTx)
+		err = u.transact(false, u.keys, u.runInCallTx)
 	}
 	return err
 }
 
 // begin begins a transaction over keys, or over the whole store if there are none. A session in an
 // event loop does not wait for locks: see shared.ErrWouldWait.
-func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
+func (u *unit) begin(write bool, keys []string) (tx *db.Tx, err error) {
+	s := u.session
 	if write {
 		s.presence.writesFor = s.presence.request
 	}
@@ -59,11 +70,12 @@ func (s *Session) begin(write bool, keys []string) (tx *db.Tx, err error) {
 	if len(keys) == 0 {
 		return nil, shared.ErrWouldWait
 	}
-	return s.tryBegin(write, keys)
+	return u.tryBegin(write, keys)
 }
 
 // tryBegin begins a transaction over keys, or over the whole store if there are none, without waiting.
-func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
+func (u *unit) tryBegin(write bool, keys []string) (*db.Tx, error) {
+	s := u.session
 	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, keys...)
 	if err == nil && !ok {
 		err = shared.ErrWouldWait
@@ -76,9 +88,10 @@ func (s *Session) tryBegin(write bool, keys []string) (*db.Tx, error) {
 // leave together. tx.End commits if err is nil and rolls back otherwise. It is deferred, with err
 // set to shared.ErrPanicked, so that a panic in fn rolls back and releases the locks before it travels on
 // to catchPanic.
-func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
+func (u *unit) transact(write bool, keys []string, fn func(*db.Tx) error) (err error) {
+	s := u.session
 	before := s.out.Len()
-	tx, err := s.begin(write, keys)
+	tx, err := u.begin(write, keys)
 	if err != nil {
 		return err
 	}
@@ -90,9 +103,9 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 		}
 		ticket, failed := tx.End(err)
 		if write && failed == nil {
-			s.unsynced.Hold(ticket, before)
+			u.unsynced.Hold(ticket, before)
 		}
-		if err = failed; waits && (failed == nil || !s.abandonWait()) {
+		if err = failed; waits && (failed == nil || !s.wait.abandon()) {
 			err = shared.ErrBlocked
 		}
 	}()
@@ -100,12 +113,13 @@ func (s *Session) transact(write bool, keys []string, fn func(*db.Tx) error) (er
 	return err
 }
 
-// runInTx runs one of several commands of a unit. A refusal becomes the command's reply, which the caller counts: the
+// runOne runs one of several commands of a unit. A refusal becomes the command's reply, which the caller counts: the
 // command's writes are rolled back, and the unit continues. An error is a failure of the store, which ends the unit, or
 // shared.ErrLong. limit is how long the output may become. A reply that is too large is a refusal too. The savepoint is taken
 // for what writes or publishes: a read has nothing to roll back. The hooks of keymiss run before the decision, since
 // they may fail.
-func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error) {
+func (u *unit) runOne(c *command.Call, limit int) (refusal string, err error) {
+	s := u.session
 	from := c.Out.Len()
 	limitReply(c.Out, c.Command, limit)
 	var mark db.Savepoint
@@ -115,17 +129,17 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 	}
 	if c.Tx != nil {
 		serverside.DB.SetOrigin(c.Tx, s.id)
-		s.asking = c
+		s.room.asking = c
 		serverside.DB.SetRoom(c.Tx, s.askRoom)
 	}
 	err = c.Command.Run(c)
 	c.Out.Reserve(0)
 	s.tracked.Note(c)
 	if err == nil && c.Out.Dropped() {
-		err = s.errExceeded(c)
+		err = s.room.errExceeded(c)
 	}
 	if err == nil { // last, because a read that is given up and repeated has no savepoint that takes it back
-		err = s.notifyMisses(c)
+		err = s.mail.notifyMisses(c)
 	}
 	again := err == shared.ErrNoRoom || err == shared.ErrLong || err == shared.ErrRestart // it is executed again: nothing of it may stay
 	if err == nil || !again && !command.IsRefusal(err) {
@@ -150,19 +164,21 @@ func (s *Session) runInTx(c *command.Call, limit int) (refusal string, err error
 // promises: until then no reply may leave. If that fails the replies are withdrawn, and the
 // connection ends, for its client could not tell which of its commands the error is about. With
 // SyncInterval and SyncNone there is nothing to wait for.
-func (s *Session) awaitDurable() {
-	if s.unsynced.Ticket != 0 {
-		s.endDurable(s.host.Store.WaitDurable(s.unsynced.Ticket))
+func (u *unit) awaitDurable() {
+	s := u.session
+	if u.unsynced.Ticket != 0 {
+		u.endDurable(s.host.Store.WaitDurable(u.unsynced.Ticket))
 	}
 }
 
 // endDurable is what follows the wait.
-func (s *Session) endDurable(err error) {
-	s.unsynced.Ticket = 0
+func (u *unit) endDurable(err error) {
+	s := u.session
+	u.unsynced.Ticket = 0
 	if err == nil {
 		return
 	}
-	s.out.Truncate(s.unsynced.From)
+	s.out.Truncate(u.unsynced.From)
 	s.replyError(s.server.ErrorText(err))
 	s.closed = true
 	s.server.Options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)

@@ -27,25 +27,25 @@ var watchCommands = []*command.Command{
 	{Name: "watch", Arity: -2, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
 		Group: command.GroupTransactions, Keys: command.ManyKeys("RO"), Run: onSession(watchCommand)},
 	{Name: "unwatch", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy, Group: command.GroupTransactions,
-		Run: onSession(func(s *Session, c *command.Call) error { s.unwatch(); return c.OK() })},
+		Run: onSession(func(s *Session, c *command.Call) error { s.multi.unwatch(); return c.OK() })},
 }
 
 // multiCommand is MULTI. A nested one is an error that does not spoil the transaction, as in Redis.
 func multiCommand(s *Session, c *command.Call) error {
-	if s.queue != nil {
+	if s.multi.queue != nil {
 		return errNestedMulti
 	}
-	s.queue = &queue{}
+	s.multi.queue = &queue{}
 	return c.OK()
 }
 
 // discardCommand is DISCARD. It ends the watch too.
 func discardCommand(s *Session, c *command.Call) error {
-	if s.queue == nil {
+	if s.multi.queue == nil {
 		return errDiscardNoMulti
 	}
-	s.queue = nil
-	s.unwatch()
+	s.multi.queue = nil
+	s.multi.unwatch()
 	return c.OK()
 }
 
@@ -55,30 +55,30 @@ func discardCommand(s *Session, c *command.Call) error {
 // the commit. The limit of the reply is for all commands together. The queue is taken off the
 // session first: whatever happens, MULTI is over.
 func execCommand(s *Session, c *command.Call) error {
-	q := s.queue
+	q := s.multi.queue
 	if q == nil {
 		return errExecNoMulti
 	}
-	s.queue = nil
-	watch := s.watch
+	s.multi.queue = nil
+	watch := s.multi.watch
 	defer func() {
-		if s.queue == nil { // otherwise EXEC is executed again
-			s.unwatch()
+		if s.multi.queue == nil { // otherwise EXEC is executed again
+			s.multi.unwatch()
 		}
 	}()
 	if q.Aborted {
 		return errExecAbort
 	}
-	defer s.saveIfDue()
-	if s.lent != nil {
-		defer s.lent.EndExec()
+	defer s.multi.saveIfDue()
+	if s.script.lent != nil {
+		defer s.script.lent.EndExec()
 	}
-	s.verifyQueued(q)
-	s.unsent.Reset()
+	s.multi.verify(q)
+	s.mail.unsent.Reset()
 	space := s.host.Store
 	limit := s.out.Len() + s.server.MostReply()
-	s.mustNotRepeat = !q.isRepeatable()
-	defer func() { s.mustNotRepeat = false }()
+	s.room.mustNotRepeat = !q.isRepeatable()
+	defer func() { s.room.mustNotRepeat = false }()
 	body := func(tx *db.Tx) error {
 		if watch != nil {
 			if changed, err := watch.Changed(tx); err != nil || changed {
@@ -88,7 +88,7 @@ func execCommand(s *Session, c *command.Call) error {
 		}
 		c.Out.Array(q.requests.Len())
 		for r := range q.requests.All() {
-			if err := s.runQueued(tx, r, limit); err != nil {
+			if err := s.multi.run(tx, r, limit); err != nil {
 				return err
 			}
 		}
@@ -101,21 +101,21 @@ func execCommand(s *Session, c *command.Call) error {
 	var err error
 	switch {
 	case q.WholeStore:
-		err = s.transact(q.Writes, nil, body)
+		err = s.unit.transact(q.Writes, nil, body)
 	case len(keys) > 0:
-		err = s.transact(q.Writes, keys, body)
+		err = s.unit.transact(q.Writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
-			s.unsent.Post(&s.server.Hub, s.unsynced.Ticket)
+			s.mail.unsent.Post(&s.server.Hub, s.unit.unsynced.Ticket)
 		}
-		s.unsent.Drop()
+		s.mail.unsent.Drop()
 	}
 	if err != nil {
 		// The SELECTs among the commands did not happen either.
 		s.host.Store = space
 	}
 	if err == shared.ErrWouldWait || err == shared.ErrNoRoom {
-		s.queue = q
+		s.multi.queue = q
 	}
 	return err
 }
@@ -123,30 +123,31 @@ func execCommand(s *Session, c *command.Call) error {
 // watchCommand is WATCH. It runs in a transaction over the keys, so that no change of them can be
 // missed. A key that is watched twice keeps its first moment.
 func watchCommand(s *Session, c *command.Call) error {
-	if s.queue != nil {
+	if s.multi.queue != nil {
 		return command.Error("ERR WATCH inside MULTI is not allowed")
 	}
-	if s.watch == nil {
-		s.watch = s.host.Store.NewWatch()
+	if s.multi.watch == nil {
+		s.multi.watch = s.host.Store.NewWatch()
 	}
 	for _, key := range c.Args.Strings(1) {
-		before := s.watch.Len()
-		if err := s.watch.Add(c.Tx, key); err != nil {
+		before := s.multi.watch.Len()
+		if err := s.multi.watch.Add(c.Tx, key); err != nil {
 			return err
 		}
-		if s.watch.Len() > before {
-			s.watchedBytes += heldByWatch + len(key)
+		if s.multi.watch.Len() > before {
+			s.multi.watchedBytes += heldByWatch + len(key)
 		}
 	}
-	s.client.Watched.Store(int64(s.watch.Len()))
+	s.client.Watched.Store(int64(s.multi.watch.Len()))
 	return c.OK()
 }
 
 // saveIfDue does what a BGSAVE within EXEC has asked for, after the commit and with no key locked. EXEC has its reply
 // by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
-func (s *Session) saveIfDue() {
-	if s.saveDue {
-		s.saveDue = false
+func (m *transaction) saveIfDue() {
+	s := m.session
+	if m.saveDue {
+		m.saveDue = false
 		_ = s.server.Save()
 	}
 }
