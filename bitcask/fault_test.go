@@ -121,12 +121,12 @@ func TestEveryOperationFails(t *testing.T) {
 	share := longTests.Start(t, 3)
 	for _, hints := range []bool{false, true} {
 		t.Run(fmt.Sprint("hints ", hints), func(t *testing.T) {
-			everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return faultOptions(fs, hints) }, !hints, share.Part(20))
+			everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return faultOptions(fs, hints) }, !hints, share.Part(t, 20))
 		})
 	}
 	// Where something cannot be copied it is written, and that may be the end of it.
 	t.Run("copied", func(t *testing.T) {
-		everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return copiedFaults(fs, false) }, false, share.Part(20))
+		everyOperationFails(t, func(fs vfs.FS) *bitcask.Options { return copiedFaults(fs, false) }, false, share.Part(t, 20))
 	})
 }
 
@@ -337,7 +337,7 @@ func rewriteAll(s *bitcask.Store) error {
 	return err
 }
 
-var openEvery = flag.Int("openfiles.every", 11, "every how many operations on a real file system one fails")
+var openEvery = flag.Int("openfiles.every", 1, "every how many operations on a real file system one fails (default: a sample)")
 
 // TestNothingStaysOpen fails operations on a real file system, with mappings: whatever fails, while a store is opened
 // too, Close leaves no descriptor and no mapping.
@@ -352,10 +352,10 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 	every := *openEvery
 	if testing.Short() {
-		every *= 3
+		every *= 33
 	}
 	ops := leavesNothingOpen(t, "nothing fails", made)
-	part := longTests.Start(t, 1, "openfiles.every").Part(5)
+	part := longTests.Start(t, 1, "openfiles.every").Part(t, 5)
 	defer part.End()
 	for n := 0; n < ops; n += every {
 		if !part.Take(n, ops) {

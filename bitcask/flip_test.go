@@ -22,7 +22,7 @@ func TestEveryBit(t *testing.T) {
 	for _, b := range files {
 		size += len(b) * 8
 	}
-	part := longTests.Start(t, 1).Part(100)
+	part := longTests.Start(t, 1).Part(t, 100)
 	defer part.End()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if name == "LOCK" {

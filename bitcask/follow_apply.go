@@ -61,10 +61,11 @@ func (f *follower) lock(entries []format.Entry) *Tx {
 		e := &entries[i]
 		h := s.man.Seed.Hash(format.Text(e.Key))
 		f.hashes = append(f.hashes, h)
-		switch {
-		case e.Kind == KindNamespaces:
+		switch e.Row().Home {
+		case format.HomeSystem:
+		case format.HomeNamespaces:
 			all = true
-		case e.Kind != KindSystem:
+		default:
 			t.locks.hold(keydir.StripeOf(h))
 		}
 	}
@@ -83,15 +84,15 @@ func (f *follower) lock(entries []format.Entry) *Tx {
 // applyOne applies one entry.
 func (f *follower) applyOne(e *format.Entry, h uint64) error {
 	s, sg := f.s, f.r.Frames.Segment
-	switch e.Kind {
-	case KindSystem:
+	switch e.Row().Home {
+	case format.HomeSystem:
 		loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
 		if dead, ok := s.system.Put(string(e.Key), system.Record{Value: slices.Clone(e.Inline), Seq: e.Seq, Loc: loc}); ok {
 			s.dead.add(dead)
 			addLive(sg, loc)
 		}
 		return nil
-	case KindNamespaces:
+	case format.HomeNamespaces:
 		return f.remap(e)
 	}
 	f.followed.Keys = append(f.followed.Keys, FollowedKey{Space: e.Namespace, Key: strings.Clone(format.Text(e.Key))})

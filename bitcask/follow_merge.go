@@ -110,14 +110,14 @@ func (f *follower) leadOne(sg *segment.Segment, e *format.Entry, h uint64) {
 	}
 	var old keydir.Loc
 	done := false
-	switch e.Kind {
-	case KindNamespaces:
+	switch row := e.Row(); row.Home {
+	case format.HomeNamespaces:
 		s.spaces.Mu.Lock()
 		defer s.spaces.Mu.Unlock()
 		if old = s.spaces.Record; isOriginal(old) {
 			s.spaces.Record, done = loc, true
 		}
-	case KindSystem:
+	case format.HomeSystem:
 		r, _ := s.system.Get(string(e.Key))
 		if old = r.Loc; r.Seq == e.Seq && isOriginal(old) {
 			done = s.system.Move(string(e.Key), old, loc)
@@ -127,7 +127,7 @@ func (f *follower) leadOne(sg *segment.Segment, e *format.Entry, h uint64) {
 		if sp == nil {
 			return
 		}
-		if e.Kind == KindString || e.Kind == KindDeadline {
+		if row.Home == format.HomeSlot {
 			slot, _ := f.a.SlotOf(sp, h, e.Type, e.Key)
 			old = slot.Loc
 		} else {

@@ -29,6 +29,7 @@ func (s *opener) openSegments() error {
 		s.present[name] = true
 	}
 	var list []*segment.Segment
+	defer func() { s.segments.Store(segment.NewSet(list)) }() // after an error, too: release closes them
 	open := func(id uint32) (*segment.Segment, error) {
 		sg, err := s.openSegment(id)
 		if failure.NoDescriptors(err) {
@@ -36,7 +37,6 @@ func (s *opener) openSegments() error {
 		}
 		if err == nil {
 			list = append(list, sg)
-			s.segments.Store(segment.NewSet(list)) // so that release closes it
 		}
 		return sg, err
 	}

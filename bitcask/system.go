@@ -78,7 +78,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 func (t *Tx) systemThere(name string) (there bool, others int) {
 	changed := map[string]bool{} // whether there is one
 	for i := range t.recs {
-		if r := &t.recs[i]; r.kind == KindSystem {
+		if r := &t.recs[i]; r.row().Home == format.HomeSystem {
 			rec := r.record(t.buf)
 			changed[string(rec.Key)] = len(rec.Value) > 0
 		}

@@ -40,12 +40,7 @@ type Tx struct {
 	provedKey string
 	proved    []byte
 
-	// The collection that was found or made last, and its key.
-	lastCollection keydir.Collection
-	lastKey        string
-
-	changes uint64    // see Changes
-	call    Savepoint // from before the call in progress: see refuse
+	call Savepoint // from before the call in progress: see refuse
 
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
@@ -77,6 +72,8 @@ func (r *txRecord) record(buf []byte) format.Record {
 	}
 	return rec
 }
+
+func (r *txRecord) row() *format.Row { return format.RowOf(r.kind, r.typ) }
 
 // offset is the record's position in a frame that begins at start in buf.
 func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
@@ -292,17 +289,6 @@ func (t *Tx) Recycle() {
 		locks: txLocks{of: t.locks.of, waiters: t.locks.waiters, stripes: t.locks.stripes[:0], hashes: t.locks.hashes[:0], sorted: t.locks.sorted[:0]},
 	}
 	s.txs.Put(t)
-}
-
-// KeyOf is the key of a collection that Find or Collection returned.
-func (t *Tx) KeyOf(coll keydir.Collection) string {
-	if !t.open {
-		return ""
-	}
-	if coll == t.lastCollection {
-		return t.lastKey
-	}
-	return coll.Key()
 }
 
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever

@@ -58,7 +58,6 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 
 // forget makes the changes final.
 func (t *Tx) forget() {
-	t.changes++
 	t.single = singlePut{}
 	clear(t.undo)
 	clear(t.touched)
@@ -210,12 +209,13 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 			size += t.recs[i+n].size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
-		if r.kind.InCollection() {
+		row := id.Row()
+		if row.InCollection() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
 		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
-		if r.kind == KindSystem {
+		if row.Home == format.HomeSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
 		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
 			addLive(sg, loc)
@@ -271,7 +271,7 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 	defer r.Turn()()
 	err = failed
 	leave := max(t.floor, r.LeaveByDeletes())
-	if len(t.recs) == 1 && t.recs[0].kind == KindNamespaces { // it empties whole namespaces, which needs no room for copies
+	if len(t.recs) == 1 && t.recs[0].row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
 		leave = max(leave, reserve.LeaveFourth)
 	}
 	for r.Release(seen, leave, err) {
@@ -289,12 +289,8 @@ func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 // deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {
 	for i := range t.recs {
-		switch t.recs[i].kind {
-		case KindMeta, KindBound, KindNamespaces:
-		default:
-			if !t.recs[i].kind.Tombstone() {
-				return false
-			}
+		if t.recs[i].row().Grows() {
+			return false
 		}
 	}
 	return true

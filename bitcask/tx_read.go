@@ -22,7 +22,6 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 	if coll.Valid() && coll.Empty() {
 		return keydir.Slot{}, keydir.Collection{}, err // emptied in this transaction
 	}
-	t.lastCollection, t.lastKey = coll, key
 	return slot, coll, err
 }
 

@@ -198,8 +198,7 @@ func fillForRefusals(t *Tx) error {
 }
 
 func putGroups(t *Tx, key, elem, value string) error {
-	_, err := t.PutGroups(0, key, keydir.Collection{}, elem, []byte(value), 0)
-	return err
+	return t.PutGroups(0, key, keydir.Collection{}, elem, []byte(value))
 }
 
 // changeCounts changes the counts and bounds of collections.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
-	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -19,51 +18,36 @@ func (t *Tx) StreamGroups(ns int, key string) (keydir.Collection, error) {
 }
 
 // PutGroups writes a group, a consumer or a pending entry of a stream that exists. elem and value are as
-// keydir/streamgroups.go has them, coll is what StreamGroups returns; if it is not valid, PutGroups looks. It returns
-// where the record is. A caller that knows where the element has its record, and gives a value with the same first part,
-// passes that as at: while the record waits for the commit, and the new value is as long, that is written to it without
-// a search.
-func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
+// keydir/streamgroups.go has them, coll is what StreamGroups returns; if it is not valid, PutGroups looks.
+func (t *Tx) PutGroups(ns int, key string, coll keydir.Collection, elem string, value []byte) error {
 	sp, h, err := t.spaceFor(ns, key)
 	if err != nil {
-		return 0, err
-	}
-	if t.isGroupsRecord(at, sp, h, elem) && t.rewrite(at, value) {
-		return at, nil
+		return err
 	}
 	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
-		return 0, fmt.Errorf("BUG: %s: %q, %q", format.BadGroups, elem, value)
+		return fmt.Errorf("BUG: %s: %q, %q", format.BadGroups, elem, value)
 	}
 	if len(elem) > MaxElement {
-		return 0, fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
+		return fmt.Errorf("bitcask: name of a group or a consumer of %d bytes: %w", len(elem), ErrTooLarge)
 	}
 	if !coll.Valid() {
 		coll, _ = sp.Dir.FindAlongside(h, key, keydir.StreamGroups)
 	}
 	if coll.Valid() && coll.Full() || !coll.Valid() && sp.Dir.Full(h) {
-		return 0, fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
+		return fmt.Errorf("bitcask: groups of a stream: %w", ErrIndexFull)
 	}
-	if at == 0 && coll.Valid() && !keydir.IsPending(elem) { // a group or a consumer may have a record that waits
+	if coll.Valid() && !keydir.IsPending(elem) { // a group or a consumer may have a record that waits
 		if old, at, had := coll.Score(elem); had && old == score && t.rewrite(at, value) {
-			return at, nil
+			return nil
 		}
 	}
 	loc, err := t.add(KindElement, keydir.StreamGroups, sp, h, key, elem, value)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	t.putAlongside(coll, keydir.StreamGroups, sp, h, key, elem, score, loc)
-	return loc, nil
-}
-
-// isGroupsRecord reports whether a record that waits for the commit is that of an element.
-func (t *Tx) isGroupsRecord(at keydir.Loc, sp *namespace.Space, h uint64, elem string) bool {
-	if !at.Pending() || int(at.Offset()) >= len(t.recs) {
-		return false
-	}
-	r := &t.recs[at.Offset()]
-	return r.h == h && r.sp == sp && r.typ == keydir.StreamGroups && string(r.elem(t.buf)) == elem
+	return nil
 }
 
 // DeleteGroups removes one of them, or all that keydir.GroupRange names, with one tombstone. It returns how many there

@@ -34,8 +34,7 @@ func consumerOfOld(t *testing.T, mem *vfs.Mem, o seam.Options) *Store {
 		}
 	}
 	put := func(tx *Tx, elem, value string) error {
-		_, err := tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value), 0)
-		return err
+		return tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value))
 	}
 	first, second := keydir.PendingElem(0, keydir.StreamID{Ms: 1}), keydir.PendingElem(0, keydir.StreamID{Ms: 2})
 	update(func(tx *Tx) error {

@@ -55,8 +55,7 @@ func TestStreamGroups(t *testing.T) {
 				must(t, err)
 			}
 			put := func(tx *bitcask.Tx, elem, value string) error {
-				_, err := tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value), 0)
-				return err
+				return tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value))
 			}
 			update(func(tx *bitcask.Tx) error {
 				coll, err := tx.Collection(0, "s", keydir.Stream)
@@ -96,19 +95,21 @@ func TestStreamGroups(t *testing.T) {
 				return nil
 			})
 			update(func(tx *bitcask.Tx) error {
-				put := func(elem, value string, at keydir.Loc) keydir.Loc {
-					loc, err := tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value), at)
+				put := func(elem, value string) keydir.Loc {
+					must(t, tx.PutGroups(0, "s", keydir.Collection{}, elem, []byte(value)))
+					coll, err := tx.StreamGroups(0, "s")
 					must(t, err)
+					_, loc, _ := coll.Score(elem)
 					return loc
 				}
 				two, three := keydir.GroupElem("group2"), keydir.ConsumerElem(2, "consumer0")
-				first := put(two, "2 0-0 1", 0)
-				for i, again := range []keydir.Loc{put(two, "2 0-0 2", first), put(two, "2 0-0 3", 0)} {
+				first := put(two, "2 0-0 1")
+				for i, again := range []keydir.Loc{put(two, "2 0-0 2"), put(two, "2 0-0 3")} {
 					if again != first {
 						t.Errorf("%d: another record of the same group", i)
 					}
 				}
-				if put(three, "0 55 55", first) == first || put(two, "2 0-0 10", first) == first {
+				if put(three, "0 55 55") == first || put(two, "2 0-0 10") == first {
 					t.Error("the record of a group has been overwritten with what is not its own, or longer")
 				}
 				return nil

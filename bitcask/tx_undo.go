@@ -9,9 +9,6 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Changes is a number that is another one after each change of the transaction, a rollback and a commit included.
-func (t *Tx) Changes() uint64 { return t.changes }
-
 // rewrite writes another value of the same length to a record that waits for the commit, so that a record which several
 // calls of a transaction change is written once. It reports false if it cannot.
 func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
@@ -23,7 +20,6 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 	if r.value != nil || len(rec.Value) != len(value) {
 		return false
 	}
-	t.changes++
 	at := r.pos + r.size - len(value)
 	t.undo = append(t.undo, undo.Op{Kind: undo.Rewrite, Index: int64(at), Elem: string(rec.Value)})
 	copy(t.buf[at:], value)
@@ -72,7 +68,6 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 }
 
 func (t *Tx) rollbackTo(sp Savepoint) {
-	t.changes++
 	for i := len(t.undo) - 1; i >= sp.undo; i-- {
 		if u := &t.undo[i]; u.Kind == undo.Rewrite {
 			copy(t.buf[u.Index:], u.Elem)
@@ -83,7 +78,6 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 	if sp.recs == 0 {
 		t.single = singlePut{}
 	}
-	t.lastCollection, t.lastKey = keydir.Collection{}, "" // its reference may be another's again
 	clear(t.recs[sp.recs:])
 	clear(t.undo[sp.undo:])
 	clear(t.touched[sp.touched:])

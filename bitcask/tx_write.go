@@ -27,7 +27,7 @@ func (t *Tx) Borrow() { t.borrow = true }
 
 // add appends a record to the transaction and returns its pending location.
 func (t *Tx) add(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, value []byte) (keydir.Loc, error) {
-	return t.addRecord(k, typ, sp, h, key, elem, value, t.borrow && k == KindString && len(value) >= bigValue)
+	return t.addRecord(k, typ, sp, h, key, elem, value, false)
 }
 
 // addRecord is add; with apart the value stays out of line, uncopied.
@@ -38,7 +38,11 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	if len(t.buf)+t.outOfLine+format.RecordHeaderMax+format.NameLen(k, typ, len(key), len(elem))+len(value) > MaxCommit {
 		return 0, t.refuse(fmt.Errorf("bitcask: commit of more than %d bytes: %w", MaxCommit, ErrTooLarge))
 	}
-	t.changes++
+	if refuse := t.s.opts.seam.Refuse; refuse != nil {
+		if err := refuse(); err != nil {
+			return 0, t.refuse(err)
+		}
+	}
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
@@ -78,7 +82,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		}
 	}
 	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !coll.Valid()
-	loc, err := t.add(KindString, keydir.String, sp, h, key, "", value)
+	loc, err := t.addRecord(KindString, keydir.String, sp, h, key, "", value, t.borrow && len(value) >= bigValue)
 	if err != nil {
 		return err
 	}
@@ -112,7 +116,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 		return keydir.Collection{}, err
 	}
 	if coll, ok := sp.Dir.FindCollection(h, key); ok && coll.Type() == typ {
-		t.lastCollection, t.lastKey = coll, key
 		return coll, nil
 	} else if ok { // emptied: it would go at the commit
 		if _, err := t.Drop(ns, key); err != nil {
@@ -132,7 +135,6 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
-	t.lastCollection, t.lastKey = coll, key
 	t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
 	return coll, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/test/budget"
 )
 
 // flippedVersions is what a flipped bit in the version of a file does: docs/FORMAT.md, section 12, has the table.
@@ -86,7 +87,7 @@ func TestFlippedVersionInArchive(t *testing.T) {
 			t.Fatal(err, bodyErr)
 		}
 		at := bytes.Index(whole.Bytes(), body)
-		for bit := range 16 {
+		for _, bit := range budget.Some(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 4) {
 			flipped := bytes.Clone(whole.Bytes())
 			flipped[at+8+bit/8] ^= 1 << (bit % 8)
 			archive, to := filepath.Join(t.TempDir(), "archive.tar"), filepath.Join(t.TempDir(), "new")

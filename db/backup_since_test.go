@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/test/vfstest"
@@ -185,10 +186,7 @@ func TestBackupSinceFails(t *testing.T) {
 		return ops
 	}
 	ops := run(nil)
-	for n := range ops {
-		if testing.Short() && n%9 > 0 {
-			continue
-		}
+	for _, n := range budget.Some(t, numbers(ops), ops/9) {
 		for _, how := range []vfstest.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Applied: true}, {Err: syscall.ENOSPC, Sticky: true, Partial: 7}} {
 			how.Skip = n
 			run(&how)

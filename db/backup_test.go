@@ -23,6 +23,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/crash"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
@@ -366,10 +367,7 @@ func TestBackupFails(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		count := &backupFault{far: far}
 		count.run(t, base, want)
-		for n := range count.ops {
-			if testing.Short() && n%12 > 0 {
-				continue
-			}
+		for _, n := range budget.Some(t, numbers(count.ops), count.ops/10) {
 			for _, how := range []vfstest.Rule{{Err: syscall.EIO}, {Err: syscall.EIO, Applied: true}, {Err: syscall.ENOSPC, Sticky: true, Partial: 7}} {
 				how.Skip = n
 				f := &backupFault{far: far, rule: &how}

@@ -41,7 +41,7 @@ func TestPowerCut(t *testing.T) {
 	t.Logf("-crash.seed %d -crash.random %d", seed, *crashRandom)
 	var total crashCount
 	profiles := []crash.Profile{crash.Weak, crash.Ordered}
-	share := longTests.Start(t, len(crashWorkloads)*len(crashModes)*len(profiles), "crash.seed")
+	share := longTests.Start(t, len(crashWorkloads)*len(crashModes)*len(profiles), "crash.seed", "crash.random")
 	t.Run("all", func(t *testing.T) {
 		for _, w := range crashWorkloads {
 			for _, mode := range crashModes {
@@ -49,7 +49,7 @@ func TestPowerCut(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%v/%v", w.name, mode, disk), func(t *testing.T) {
 						t.Parallel()
 						c := newPowerCuts(t, w, mode, disk, seed)
-						c.run(share.Part(20))
+						c.run(share.Part(t, 10))
 						total.add(c)
 					})
 				}
@@ -171,12 +171,12 @@ func (c *powerCuts) cut(i int, d *crash.Disk, keep crash.Choice) {
 	c.seen[sum] = c.promises()
 	c.what = fmt.Sprintf("cut after event %d, %v, keeping %v", i, c.events[i], keep)
 	const often = 50
-	if len(c.seen)%often == 0 {
+	if c.rng.IntN(often) == 0 {
 		c.nested(state)
 		c.failing(state)
 		c.readThenLose(d)
 	}
-	c.open(state, len(c.seen)%8 == 0)
+	c.open(state, c.rng.IntN(8) == 0)
 }
 
 func (c *powerCuts) open(state crash.State, thorough bool) {

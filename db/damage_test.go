@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	damageStride = flag.Int("damage.stride", 3, "the damage test makes one in so many of the flips, cuts and zeros")
-	damageTurn   = flag.Int("damage.turn", -1, "which of them (-1: a random choice)")
+	damageStride = flag.Int("damage.stride", 1, "the damage test makes one in so many of the flips, cuts and zeros (default: a sample)")
+	damageTurn   = flag.Int("damage.turn", 0, "which of them")
 	damageReport = flag.String("damage.table", "", "write what became of the damage to this file, as a table")
 )
 
@@ -35,28 +35,28 @@ var (
 // gives an error that names the place; a store that is not opened names it too. Only after the last commit that is
 // known to have been on disk may something be missing.
 func TestDamage(t *testing.T) {
-	stride, turn := *damageStride, *damageTurn
-	if testing.Short() {
-		stride *= 80
-	}
-	if turn < 0 {
-		turn = int(chance.Draw(0) % uint64(stride))
-	}
 	victims := newVictims(t)
-	t.Logf("-damage.stride %d -damage.turn %d, on stores of %s", stride, turn, sizes(victims))
 	table := newDamageTable()
 	files := 0
 	for _, v := range victims {
 		files += len(v.names())
 	}
 	share := longTests.Start(t, files, "damage.stride", "damage.turn")
+	stride, turn := *damageStride, *damageTurn
+	if oneIn, first := share.Stride(); oneIn > 1 {
+		stride, turn = oneIn, first
+	} else if testing.Short() {
+		stride *= 240
+		turn = int(chance.Draw(0) % uint64(stride))
+	}
+	t.Logf("-damage.stride %d -damage.turn %d, on stores of %s", stride, turn, sizes(victims))
 	t.Run("all", func(t *testing.T) {
 		for _, v := range victims {
 			for _, file := range v.names() {
 				t.Run(v.name+"/"+file, func(t *testing.T) {
 					t.Parallel()
 					x := &damageTest{T: t, v: v}
-					faults, size := share.Part(20), len(v.state[file])
+					faults, size := share.Part(t, 20), len(v.state[file])
 					for kind := range faultKinds {
 						for f := range v.faults(kind, file, stride, turn) {
 							if faults.Take(int(kind)*size+f.from, int(faultKinds)*size) {

@@ -13,8 +13,8 @@ import (
 // structures.Txn, while any of them exists; while watchers.active is 0, a write costs one load of that number.
 //
 // A savepoint rolls effects back with the writes; the end of the transaction passes them on, in their order, while its
-// keys are locked. A stream of effects for replicas belongs here as well: each write as a command that has the same
-// outcome on an equal state.
+// keys are locked. A stream of effects for replicas, each write as a command that has the same outcome on an equal state,
+// belongs below this, into txn: what nobody watches (Unwatched, groups of streams, expiry) passes that as well.
 type effects struct {
 	touched  []nsKey // keys that were written
 	notified int     // how many of touched the watches know of
@@ -143,7 +143,7 @@ func (o trackingTxn) Notify(e EventKind, key string) {
 	}
 }
 
-func (o trackingTxn) Unwatched() structures.Txn { return o.txn }
+func (o trackingTxn) Unwatched() structures.StreamTxn { return o.txn }
 
 // isNew reports whether the coming put makes a key whose creation has a listener.
 func (o trackingTxn) isNew(key string) (bool, error) {
@@ -198,51 +198,49 @@ func (o trackingTxn) Collection(key string, typ keydir.Type) (keydir.Collection,
 	return f, err
 }
 
-func (o trackingTxn) PutElem(f keydir.Collection, elem string, value []byte) error {
-	return o.touchAfter(f.Key(), o.txn.PutElem(f, elem, value))
+func (o trackingTxn) PutElem(key string, f keydir.Collection, elem string, value []byte) error {
+	return o.touchAfter(key, o.txn.PutElem(key, f, elem, value))
 }
 
-func (o trackingTxn) PutScored(f keydir.Collection, elem string, score uint64) error {
+func (o trackingTxn) PutScored(key string, f keydir.Collection, elem string, score uint64) error {
 	isNew := f.Len() == 0
-	return o.touchMade(f.Key(), TypeSortedSet, isNew, o.txn.PutScored(f, elem, score))
+	return o.touchMade(key, TypeSortedSet, isNew, o.txn.PutScored(key, f, elem, score))
 }
 
-func (o trackingTxn) PutIndex(f keydir.Collection, index int64, value []byte) error {
+func (o trackingTxn) PutIndex(key string, f keydir.Collection, index int64, value []byte) error {
 	isNew := f.Len() == 0
-	return o.touchMade(f.Key(), TypeList, isNew, o.txn.PutIndex(f, index, value))
+	return o.touchMade(key, TypeList, isNew, o.txn.PutIndex(key, f, index, value))
 }
 
-func (o trackingTxn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
-	return o.touchReady(f.Key(), TypeStream, o.txn.PutEntry(f, id, value))
+func (o trackingTxn) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
+	return o.touchReady(key, TypeStream, o.txn.PutEntry(key, f, id, value))
 }
 
-func (o trackingTxn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
-	did, err := o.txn.DeleteEntry(f, id)
-	return o.touchIf(f.Key(), did, err)
+func (o trackingTxn) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error) {
+	did, err := o.txn.DeleteEntry(key, f, id)
+	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
-	return o.touchAfter(f.Key(), o.txn.PutStreamMeta(f, m))
+func (o trackingTxn) PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error {
+	return o.touchAfter(key, o.txn.PutStreamMeta(key, f, m))
 }
 
 // DeleteGroups lets who waits for a group that is gone know that.
-func (o trackingTxn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
-	n, err := o.txn.DeleteGroups(f, all, elem)
+func (o trackingTxn) DeleteGroups(key string, all keydir.Collection, elem string) (int, error) {
+	n, err := o.txn.DeleteGroups(key, all, elem)
 	if err == nil && keydir.IsGroupsRange(elem) {
-		o.offerMissing(f.Key())
+		o.offerMissing(key)
 	}
 	return n, err
 }
 
-func (o trackingTxn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
-	key := f.Key() // the last element takes the collection with it
-	did, err := o.txn.DeleteElem(f, elem)
+func (o trackingTxn) DeleteElem(key string, f keydir.Collection, elem string) (bool, error) {
+	did, err := o.txn.DeleteElem(key, f, elem)
 	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
-	key := f.Key()
-	did, err := o.txn.DeleteIndex(f, index)
+func (o trackingTxn) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
+	did, err := o.txn.DeleteIndex(key, f, index)
 	return o.touchIf(key, did, err)
 }
 
@@ -258,13 +256,13 @@ func (o trackingTxn) SetDeadline(key string, ms int64) error {
 	return o.touchAfter(key, o.txn.SetDeadline(key, ms))
 }
 
-func (o trackingTxn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
-	return o.touchAfter(f.Key(), o.txn.SetFieldDeadline(f, field, ms))
+func (o trackingTxn) SetFieldDeadline(key, field string, ms int64) error {
+	return o.touchAfter(key, o.txn.SetFieldDeadline(key, field, ms))
 }
 
-func (o trackingTxn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
-	did, err := o.txn.ClearFieldDeadline(f, field)
-	return o.touchIf(f.Key(), did, err)
+func (o trackingTxn) ClearFieldDeadline(key, field string) (bool, error) {
+	did, err := o.txn.ClearFieldDeadline(key, field)
+	return o.touchIf(key, did, err)
 }
 
 func (o trackingTxn) ClearDeadline(key string) (bool, error) {

@@ -55,7 +55,7 @@ func TestOptionalFiles(t *testing.T) {
 			if len(earlier) > 0 {
 				choices = append(choices, "earlier")
 			}
-			part := share.Part(20)
+			part := share.Part(t, 20)
 			defer part.End()
 			tried := uint64(0)
 			for i, index := range choices {

@@ -17,6 +17,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
@@ -162,10 +163,7 @@ func testFollow(t *testing.T, o seam.Options) {
 			last = at
 		}
 	})
-	commits := 1500
-	if testing.Short() {
-		commits = 400
-	}
+	commits := budget.Rounds(t, 300, 1500)
 	for i := range commits {
 		must(t, work.commit())
 		note()

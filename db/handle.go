@@ -57,7 +57,14 @@ func callKeys[R any](h handle, a access, keys []string, fn func(t *Tx) (R, error
 		if err := h.within(a); err != nil {
 			return r, err
 		}
-		return fn(h.tx)
+		if a == reading {
+			return fn(h.tx)
+		}
+		err = h.tx.whole(func() error {
+			r, err = fn(h.tx)
+			return err
+		})
+		return r, err
 	}
 	first, err := h.store.beginKeys(a, keys)
 	if err != nil {

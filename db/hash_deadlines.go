@@ -10,36 +10,13 @@ import (
 // which none of its fields expires, for the cycle to find it. That moment may be too early: it advances only when the
 // cycle reaches it, and goes with the last deadline.
 
-func (t *txn) FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error) {
-	deadlines, err = t.base.FieldDeadlines(t.ns, t.base.KeyOf(f))
+func (t *txn) FieldDeadlines(key string) (deadlines keydir.Collection, now int64, err error) {
+	deadlines, err = t.base.FieldDeadlines(t.ns, key)
 	if err == nil && deadlines.Valid() {
 		now = t.passed()
 		t.foundFieldsDue(deadlines)
 	}
 	return deadlines, now, err
-}
-
-func (t *txn) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
-	if err := t.settable(ms); err != nil {
-		return err
-	}
-	key := t.base.KeyOf(f)
-	if err := t.base.SetFieldDeadline(t.ns, key, field, ms); err != nil {
-		return err
-	}
-	if first, ok := t.store.fields.Get(t.space(), key); !ok || ms < first {
-		t.noteFields(key, ms)
-	}
-	return nil
-}
-
-func (t *txn) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
-	key := t.base.KeyOf(f)
-	had, err := t.base.ClearFieldDeadline(t.ns, key, field)
-	if err != nil || !had {
-		return false, err
-	}
-	return true, t.fieldDeadlineGone(key)
 }
 
 // noteFields changes the moment before which no field of a hash expires, in a way that can be rolled back. 0
@@ -173,7 +150,7 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 	_, hash, err := t.base.Find(t.ns, key)
 	for _, field := range due {
 		if err == nil {
-			_, err = t.base.DeleteElem(t.ns, key, hash, field)
+			_, err = t.DeleteElem(key, hash, field)
 		}
 	}
 	if err == nil {

@@ -117,11 +117,7 @@ func (k Key) Restore(payload []byte, options ...WriteOption) error {
 		case o.condition > structures.IfPresent || o.deadline == keepDeadline || o.old:
 			return structures.ErrSyntax
 		}
-		mark := t.Savepoint()
-		if err := k.restore(t, payload, o, options); err != nil {
-			return t.rollbackAfter(mark, err)
-		}
-		return nil
+		return k.restore(t, payload, o, options)
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	callEvery  = flag.Int("callkill.every", 3, "every how many operations on files a process is killed there")
+	callEvery  = flag.Int("callkill.every", 1, "every how many operations on files a process is killed there (default: a sample)")
 	callStrace = flag.Int("callkill.strace", 4, "up to which call of each kind strace kills a process; more take long")
 )
 
@@ -226,7 +226,7 @@ func TestKillAtEveryCall(t *testing.T) {
 	}
 	var shadow calledShadow
 	defer shadow.close(t)
-	calls := longTests.Start(t, 1, "callkill.every").Part(5)
+	calls := longTests.Start(t, 1, "callkill.every").Part(t, 5)
 	defer calls.End()
 	kills := 0
 	for n := chance.Rand(t).IntN(every); n < ops; n += every {

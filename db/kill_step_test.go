@@ -259,10 +259,10 @@ var changingOps = []vfstest.Op{
 func TestKillAtEveryStep(t *testing.T) {
 	share := longTests.Start(t, 4)
 	for _, mode := range crashModes {
-		t.Run(mode.String(), func(t *testing.T) { killAtEveryStep(t, share.Part(50), mode, (*stepWorkload).run) })
+		t.Run(mode.String(), func(t *testing.T) { killAtEveryStep(t, share.Part(t, 50), mode, (*stepWorkload).run) })
 	}
 	t.Run("backup", func(t *testing.T) {
-		killAtEveryStep(t, share.Part(50), crashMode{db.SyncNone, seam.CopiesOn}, life((*stepWorkload).backups))
+		killAtEveryStep(t, share.Part(t, 50), crashMode{db.SyncNone, seam.CopiesOn}, life((*stepWorkload).backups))
 	})
 }
 

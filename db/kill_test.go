@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	killRuns = flag.Int("kill.runs", 20, "how many times the kill test kills its child")
+	killRuns = flag.Int("kill.runs", 100, "how many times the kill test kills its child (default: a sample)")
 	killSeed = flag.Uint64("kill.seed", 0, "seed of the kill test (0: a random one)")
 )
 
@@ -226,8 +226,10 @@ func TestKill(t *testing.T) {
 		runs = min(runs, 5)
 	}
 	seed := chance.Draw(*killSeed)
+	share := longTests.Start(t, 1, "kill.seed", "kill.runs")
+	runs = share.Cases(runs)
 	t.Logf("replay with -kill.seed %d -kill.runs %d", seed, runs)
-	kills := longTests.Start(t, 1, "kill.seed").Part(5)
+	kills := share.Part(t, 5)
 	defer kills.End()
 	dir := t.TempDir()
 	// The same operations on a store in memory say what there should be.

@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/structures"
@@ -221,10 +222,8 @@ func TestAnyMergeThenReplay(t *testing.T) {
 			ids := sealed(s)
 			left := mem.Clone()
 			must(t, s.Close())
-			for taken := 1; taken < 1<<len(ids); taken++ {
-				if testing.Short() && r.IntN(4) > 0 {
-					continue
-				}
+			sets := numbers(1 << len(ids))[1:]
+			for _, taken := range budget.Some(t, sets, (len(sets)+4)/5) {
 				var some []uint32
 				for i, id := range ids {
 					if taken>>i&1 == 1 {

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	mergeStepEvery = flag.Int("mergestep.every", 3, "the merge step test stops at every so many operations on files")
+	mergeStepEvery = flag.Int("mergestep.every", 1, "the merge step test stops at every so many operations on files (default: a sample)")
 	mergeStepSeed  = flag.Uint64("mergestep.seed", 0, "seed of its power cuts (0: a random one)")
 )
 
@@ -51,7 +51,7 @@ func TestMergeAtEveryStep(t *testing.T) {
 				t.Run(merge.name+"/"+act.name, func(t *testing.T) {
 					t.Parallel()
 					for _, fails := range []bool{false, true} {
-						stops := share.Part(1)
+						stops := share.Part(t, 1)
 						for n, reached := i%every, true; reached && !t.Failed(); n += every {
 							if n < whole.ops && !stops.Take(n, whole.ops) {
 								continue // the operations in between can make it a few more

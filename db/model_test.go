@@ -41,17 +41,18 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		steps /= 20
 	}
-	t.Logf("replay with -model.seed %d -model.steps %d", seed, steps)
 	share := longTests.Start(t, 2, "model.seed", "model.steps")
+	steps = share.Cases(steps)
+	t.Logf("replay with -model.seed %d -model.steps %d", seed, steps)
 	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			runModel(t, seed, steps, share.Part(2000), &memoryDisk{vfs.NewMem()})
+			runModel(t, seed, steps, share.Part(t, 2000), &memoryDisk{vfs.NewMem()})
 		})
 	})
 	t.Run("disk", func(t *testing.T) {
 		parent := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			runModel(t, seed, steps/10, share.Part(500), &realDisk{t: t, parent: parent, dir: filepath.Join(parent, "0")})
+			runModel(t, seed, steps/10, share.Part(t, 500), &realDisk{t: t, parent: parent, dir: filepath.Join(parent, "0")})
 		})
 	})
 }

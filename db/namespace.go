@@ -16,6 +16,10 @@ func (t *Tx) Flush() error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
+	return t.whole(t.flush)
+}
+
+func (t *Tx) flush() error {
 	keys, err := t.Keyspace().Keys("*")
 	if err != nil {
 		return err
@@ -37,6 +41,10 @@ func (t *Tx) Swap(a, b int) error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
+	return t.whole(func() error { return t.swap(a, b) })
+}
+
+func (t *Tx) swap(a, b int) error {
 	first, err := t.Use(a)
 	if err != nil {
 		return err

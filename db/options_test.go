@@ -99,6 +99,7 @@ func tinySegments(o *db.Options) { o.SegmentSize = 1 } // the lowest there is
 // that fails is made as short as it goes and kept.
 func TestOptionSets(t *testing.T) {
 	const length = 500 // of a script
+	share := longTests.Start(t, len(optionSets)-1, "script.seed", "script.steps", "script.file")
 	steps, seed := *scriptSteps/len(optionSets), chance.Draw(*scriptSeed)
 	if testing.Short() {
 		steps = 100
@@ -112,8 +113,7 @@ func TestOptionSets(t *testing.T) {
 		must(t, err)
 		scripts = []script{s}
 	}
-	t.Logf("%d steps: %d option sets, %d steps each; replay with -script.seed %d -script.steps %d", steps*len(optionSets), len(optionSets), steps, seed, *scriptSteps)
-	share := longTests.Start(t, len(optionSets)-1, "script.seed", "script.steps", "script.file")
+	t.Logf("%d steps: %d option sets, %d steps each; replay with -script.seed %d -script.steps %d", steps*len(optionSets), len(optionSets), steps, seed, steps*len(optionSets))
 	want := make([]string, len(scripts))
 	for i, s := range scripts {
 		want[i] = optionSets[0].verify(t, s)
@@ -121,7 +121,7 @@ func TestOptionSets(t *testing.T) {
 	for _, set := range optionSets[1:] {
 		t.Run(set.name, func(t *testing.T) {
 			t.Parallel()
-			part := share.Part(1)
+			part := share.Part(t, 1)
 			defer part.End()
 			for i, s := range scripts {
 				if !part.Take(i, len(scripts)) {

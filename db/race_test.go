@@ -16,6 +16,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -56,10 +57,7 @@ func TestRace(t *testing.T) {
 				Merge: merge.Policy{TriggerRatio: 0.2, IncludeRatio: 0.1, SmallCount: 2},
 			}
 			r := newRaceTest(t, dir, o)
-			steps := 600
-			if testing.Short() {
-				steps = 150
-			}
+			steps := budget.Rounds(t, 150, 600)
 			if sync == db.SyncAlways {
 				steps /= 5 // each waits for the disk
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-var salvageStride = flag.Int("salvage.stride", 23, "every how many bits the salvage test flips one")
+var salvageStride = flag.Int("salvage.stride", 1, "every how many bits the salvage test flips one (default: a sample)")
 
 // TestSalvageEveryBit flips bits of all files of a closed store, one at a time,
 // and salvages: the new store is sound, and differs from the old one only by
@@ -27,13 +27,13 @@ func TestSalvageEveryBit(t *testing.T) {
 	state, want := salvageStore(t)
 	stride := *salvageStride
 	if testing.Short() {
-		stride *= 20
+		stride *= 461
 	}
 	flips, losses, changed, size := 0, 0, 0, 0
 	for _, b := range state {
 		size += len(b) * 8
 	}
-	part := longTests.Start(t, 1, "salvage.stride").Part(100)
+	part := longTests.Start(t, 1, "salvage.stride").Part(t, 100)
 	defer part.End()
 	passed := 0 // bits of the files before
 	for _, name := range slices.Sorted(maps.Keys(state)) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
-	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -18,9 +17,7 @@ import (
 // one goroutine, within the closure that was given it: after its end, whatever
 // is done with it, or with a handle of it, fails with ErrTxDone.
 //
-// A call that fails with an error of Redis's ([structures.Error]) has changed nothing. One that fails for another reason,
-// such as a damaged record or a commit that would be too large, may have done part of its work: return its error,
-// or go back with RollbackTo to a savepoint before it.
+// A call that fails has changed nothing, whatever the reason: the closure may go on.
 type Tx struct {
 	*txState
 	ns int
@@ -56,9 +53,7 @@ type txState struct {
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
 
-	effects *effects               // nil while no effects are wanted
-	group   *structures.KnownGroup // see structures.Txn; nil until it is needed
-	groupNS int                    // the namespace of group
+	effects *effects // nil while no effects are wanted
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
@@ -111,7 +106,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // pooledTx is newTx for a transaction that no caller gets to see.
 func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, group: first.unit.group}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	base.Borrow() // the caller waits for the commit with what it gave
 	return first
@@ -134,9 +129,6 @@ func (f *firstTx) recycle() {
 	u.deadlines = u.deadlines[:0]
 	if cap(u.deadlines) > keep {
 		u.deadlines = nil
-	}
-	if u.group != nil {
-		u.group.Forget()
 	}
 	u.store, u.base, u.err = nil, nil, nil
 	pool.Put(f)
@@ -320,6 +312,20 @@ func (t *Tx) rollbackAfter(sp Savepoint, err error) error {
 	if failed := t.RollbackTo(sp); failed != nil {
 		return errors.Join(err, failed)
 	}
+	return err
+}
+
+// whole runs a call that writes so that it has done nothing if it fails, or panics: whoever goes on after that commits
+// no part of it.
+func (t *Tx) whole(call func() error) (err error) {
+	sp, done := t.Savepoint(), false
+	defer func() {
+		if !done && !t.ended.Load() {
+			err = t.rollbackAfter(sp, err)
+		}
+	}()
+	err = call()
+	done = err == nil
 	return err
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/stavedb/stave/ttl"
 )
 
-// txn is the transaction as structures sees it: the log's, with expired keys
-// hidden from readers and dropped for writers.
+// txn is the transaction as structures sees it: the log's, with expired keys hidden from readers and dropped for writers.
+// Every write of a key passes a method of it in this file, be it the end of a deadline (txn_writes_test.go has the few
+// other changes of a store).
 type txn Tx
 
 // Every write goes through it, so that watchers miss none.
@@ -38,7 +39,7 @@ func (t *txn) Apart(fn func()) {
 // Notify is for listeners: there are none.
 func (t *txn) Notify(EventKind, string) {}
 
-func (t *txn) Unwatched() structures.Txn { return t }
+func (t *txn) Unwatched() structures.StreamTxn { return t }
 
 func (t *txn) space() uint32 { return t.store.base.Space(t.ns) }
 
@@ -162,32 +163,31 @@ func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error)
 	return t.base.Collection(t.ns, key, typ)
 }
 
-func (t *txn) PutElem(f keydir.Collection, elem string, value []byte) error {
+func (t *txn) PutElem(key string, f keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutElem(t.ns, t.base.KeyOf(f), f, elem, value)
+	return t.base.PutElem(t.ns, key, f, elem, value)
 }
 
-func (t *txn) PutScored(f keydir.Collection, elem string, score uint64) error {
+func (t *txn) PutScored(key string, f keydir.Collection, elem string, score uint64) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutScored(t.ns, t.base.KeyOf(f), f, elem, score)
+	return t.base.PutScored(t.ns, key, f, elem, score)
 }
 
-func (t *txn) PutIndex(f keydir.Collection, index int64, value []byte) error {
+func (t *txn) PutIndex(key string, f keydir.Collection, index int64, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutIndex(t.ns, t.base.KeyOf(f), f, index, value)
+	return t.base.PutIndex(t.ns, key, f, index, value)
 }
 
-func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
+func (t *txn) DeleteElem(key string, f keydir.Collection, elem string) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	key := t.base.KeyOf(f)
 	existed, err := t.base.DeleteElem(t.ns, key, f, elem)
 	if err != nil || !existed || f.Type() != keydir.Hash {
 		return existed, err
@@ -195,66 +195,55 @@ func (t *txn) DeleteElem(f keydir.Collection, elem string) (bool, error) {
 	return true, t.fieldDeadlineGone(key)
 }
 
-func (t *txn) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
+func (t *txn) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutEntry(t.ns, t.base.KeyOf(f), f, id, value)
+	return t.base.PutEntry(t.ns, key, f, id, value)
 }
 
-func (t *txn) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
+func (t *txn) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	return t.base.DeleteEntry(t.ns, t.base.KeyOf(f), f, id)
+	return t.base.DeleteEntry(t.ns, key, f, id)
 }
 
-func (t *txn) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
-	return t.base.StreamMeta(t.ns, t.base.KeyOf(f), f)
+func (t *txn) StreamMeta(key string, f keydir.Collection) (keydir.StreamMeta, error) {
+	return t.base.StreamMeta(t.ns, key, f)
 }
 
-func (t *txn) LastEntryID(f keydir.Collection) (keydir.StreamID, error) {
-	return t.base.LastEntryID(t.ns, t.base.KeyOf(f), f)
+func (t *txn) LastEntryID(key string, f keydir.Collection) (keydir.StreamID, error) {
+	return t.base.LastEntryID(t.ns, key, f)
 }
 
-func (t *txn) PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error {
-	return t.base.PutStreamMeta(t.ns, t.base.KeyOf(f), f, m)
+func (t *txn) PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error {
+	return t.base.PutStreamMeta(t.ns, key, f, m)
 }
 
-func (t *txn) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
-	return t.base.StreamGroups(t.ns, t.base.KeyOf(f))
+func (t *txn) StreamGroups(key string) (keydir.Collection, error) {
+	return t.base.StreamGroups(t.ns, key)
 }
 
-func (t *txn) PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error) {
+func (t *txn) PutGroups(key string, all keydir.Collection, elem string, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
+	return t.base.PutGroups(t.ns, key, all, elem, value)
+}
+
+func (t *txn) DeleteGroups(key string, all keydir.Collection, elem string) (int, error) {
 	if err := t.Step(1); err != nil {
 		return 0, err
 	}
-	return t.base.PutGroups(t.ns, t.base.KeyOf(f), all, elem, value, at)
+	return t.base.DeleteGroups(t.ns, key, all, elem)
 }
 
-func (t *txn) DeleteGroups(f, all keydir.Collection, elem string) (int, error) {
-	if err := t.Step(1); err != nil {
-		return 0, err
-	}
-	return t.base.DeleteGroups(t.ns, t.base.KeyOf(f), all, elem)
-}
-
-func (t *txn) LastGroup() (known *structures.KnownGroup, changes uint64) {
-	if t.group == nil && t.write {
-		t.group = new(structures.KnownGroup)
-	}
-	if t.group != nil && t.groupNS != t.ns {
-		t.group.Forget()
-		t.groupNS = t.ns
-	}
-	return t.group, t.base.Changes()
-}
-
-func (t *txn) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
+func (t *txn) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	return t.base.DeleteIndex(t.ns, t.base.KeyOf(f), f, index)
+	return t.base.DeleteIndex(t.ns, key, f, index)
 }
 
 func (t *txn) Drop(key string) (bool, error) {
@@ -301,6 +290,27 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 		t.noteDeadline(key, 0)
 	}
 	return had, err
+}
+
+func (t *txn) SetFieldDeadline(key, field string, ms int64) error {
+	if err := t.settable(ms); err != nil {
+		return err
+	}
+	if err := t.base.SetFieldDeadline(t.ns, key, field, ms); err != nil {
+		return err
+	}
+	if first, ok := t.store.fields.Get(t.space(), key); !ok || ms < first {
+		t.noteFields(key, ms)
+	}
+	return nil
+}
+
+func (t *txn) ClearFieldDeadline(key, field string) (bool, error) {
+	had, err := t.base.ClearFieldDeadline(t.ns, key, field)
+	if err != nil || !had {
+		return false, err
+	}
+	return true, t.fieldDeadlineGone(key)
 }
 
 // noteDeadline changes the deadline of a key, in a way that can be rolled back. 0 clears.

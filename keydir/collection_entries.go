@@ -209,52 +209,6 @@ func (c Collection) AscendEntries(from StreamID, fn func(id StreamID, loc Loc) b
 	x.pages.AscendGreaterOrEqual(start, func(p streamPage) bool { return p == start || x.block(p).run().ascend(from, fn) })
 }
 
-// EntryPlace is where NextEntry has found an entry. It holds until an entry is added or removed; the zero value is no
-// place.
-type EntryPlace struct{ at streamPlace }
-
-// NextEntry returns the first entry of a stream that is not before from; ok is false if there is none. It notes the
-// place, from which the search for the entry after it takes O(1).
-func (c Collection) NextEntry(from StreamID, place *EntryPlace) (id StreamID, loc Loc, ok bool) {
-	run, x := c.streamOf("NextEntry")
-	if x != nil {
-		return x.next(from, &place.at)
-	}
-	cur := runCursor{run: run}
-	if !cur.seek(from) {
-		return id, 0, false
-	}
-	return cur.id, cur.loc(), true
-}
-
-func (x *stream) next(from StreamID, at *streamPlace) (id StreamID, loc Loc, ok bool) {
-	p := streamPage{page: at.page}
-	var cur runCursor
-	if at.valid && at.id.Next() == from {
-		cur = runCursor{run: x.block(p).run(), id: at.id, off: at.off, end: at.end}
-		ok = cur.next()
-	}
-	if !ok {
-		if p, ok = x.pageOf(from); !ok {
-			return id, 0, false
-		}
-		cur = runCursor{run: x.block(p).run()}
-		ok = cur.seek(from)
-	}
-	if !ok { // it begins a page
-		x.pages.AscendGreaterOrEqual(streamPage{first: from}, func(have streamPage) bool {
-			p, cur = have, runCursor{run: x.block(have).run()}
-			ok = cur.next()
-			return false
-		})
-	}
-	if !ok {
-		return id, 0, false
-	}
-	*at = streamPlace{true, p.page, cur.id, cur.off, cur.end}
-	return cur.id, cur.loc(), true
-}
-
 // ascend reports false if fn did.
 func (r streamRun) ascend(from StreamID, fn func(id StreamID, loc Loc) bool) bool {
 	cur := runCursor{run: r}

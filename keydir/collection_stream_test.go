@@ -98,21 +98,6 @@ func (m *entries) equal(t *testing.T, r *rand.Rand) {
 		t.Fatalf("ascending from %v: %v, want %v", from, got, up)
 	}
 	got = nil
-	var place keydir.EntryPlace
-	for at := from; ; {
-		id, loc, ok := m.f.NextEntry(at, &place)
-		if !ok {
-			break
-		}
-		collect(id, loc)
-		if at = id.Next(); r.IntN(100) == 0 {
-			m.f.NextEntry(idOf(r.IntN(4000)), &place) // at another place meanwhile
-		}
-	}
-	if !slices.Equal(got, up) {
-		t.Fatalf("one after the other from %v: %v, want %v", from, got, up)
-	}
-	got = nil
 	if m.f.DescendEntries(from, collect); !slices.Equal(got, down) {
 		t.Fatalf("descending from %v: %v, want %v", from, got, down)
 	}

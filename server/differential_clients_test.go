@@ -323,7 +323,9 @@ func TestDifferentialClients(t *testing.T) {
 	if testing.Short() {
 		limit = min(limit, 1000)
 	}
-	part := longTests.Start(t, 1, "seed", "differential.commands", "differential.for").Part(1000)
+	share := longTests.Start(t, 1, "seed", "differential.commands", "differential.for")
+	limit = share.Cases(limit)
+	part := share.Part(t, 1000)
 	defer part.End()
 	found := 0
 	for start, round := time.Now(), 0; found < maxDifferences; round++ {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 )
 
@@ -15,10 +16,7 @@ import (
 func TestOrderLikeRedis(t *testing.T) {
 	r := chance.Rand(t)
 	p := newPair(t)
-	rounds := 40
-	if testing.Short() {
-		rounds = 6
-	}
+	rounds := budget.Rounds(t, 8, 40)
 	for round := range rounds {
 		p.reset()
 		g := orderGenerator{r, []int{5, 40, 150, 500}[round%4]}

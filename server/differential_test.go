@@ -35,7 +35,9 @@ func TestDifferential(t *testing.T) {
 	if testing.Short() {
 		limit = min(limit, 3000)
 	}
-	part := longTests.Start(t, 1, "seed", "differential.commands", "differential.for").Part(3000)
+	share := longTests.Start(t, 1, "seed", "differential.commands", "differential.for")
+	limit = share.Cases(limit)
+	part := share.Part(t, 3000)
 	defer part.End()
 	var found int
 	for start, round := time.Now(), 0; found < maxDifferences; round++ {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
@@ -70,10 +71,7 @@ func TestRoundsOfManyClients(t *testing.T) {
 				}
 			})
 			connect := serveStore(t, store, server.Options{})
-			rounds := 200
-			if testing.Short() {
-				rounds = 30
-			}
+			rounds := budget.Rounds(t, 40, 200)
 			var clients sync.WaitGroup
 			for i := range 16 {
 				c := connect()

@@ -135,7 +135,7 @@ func awaitClients(t *testing.T, v *server.Server, n int) {
 // TestLongCommandsEnd: a command that takes minutes ends within seconds after its client has gone, whatever it is, and
 // has done nothing; others go on meanwhile.
 func TestLongCommandsEnd(t *testing.T) {
-	eachTransport(t, func(t *testing.T, transport server.Transport) {
+	someTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport, Debug: true})
 		fillForLong(t, address)
 		awaitClients(t, v, 1)
@@ -156,7 +156,7 @@ func TestLongCommandsEnd(t *testing.T) {
 // TestLongCommandOfHalfClosedClient: a client that ends what it sends may wait for its reply, for a while; one that has
 // closed its connection looks the same.
 func TestLongCommandOfHalfClosedClient(t *testing.T) {
-	eachTransport(t, func(t *testing.T, transport server.Transport) {
+	someTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport, Debug: true})
 		fillForLong(t, address)
 		c := dial(t, address)
@@ -181,7 +181,7 @@ func TestLongCommandOfHalfClosedClient(t *testing.T) {
 // TestLongWriteOfClientThatLeft: a client that sends a write and closes the connection has it done, however long it
 // takes.
 func TestLongWriteOfClientThatLeft(t *testing.T) {
-	eachTransport(t, func(t *testing.T, transport server.Transport) {
+	someTransport(t, func(t *testing.T, transport server.Transport) {
 		v, address := serve(t, &server.Options{Transport: transport})
 		_ = begin(t, v, address, []string{"EVAL", "local c = os.clock() redis.call('SET', 'written', '1') while os.clock() - c < 3 do end", "1", "written"}).Close()
 		awaitClients(t, v, 0)
@@ -266,7 +266,7 @@ func TestKillEndsLongCommand(t *testing.T) {
 
 // TestShutdownEndsLongCommands: after the grace period the server ends, whatever its clients are at.
 func TestShutdownEndsLongCommands(t *testing.T) {
-	eachTransport(t, func(t *testing.T, transport server.Transport) {
+	someTransport(t, func(t *testing.T, transport server.Transport) {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

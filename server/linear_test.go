@@ -381,7 +381,7 @@ func TestLinearizable(t *testing.T) {
 		n = min(n, 5)
 	}
 	t.Logf("%d histories of %d clients, %d where the server is killed, with %d calls each; replay the commands with -linear.seed %d", n, linearClients, linearKilled, linearCalls, seed)
-	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(5)
+	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(t, 5)
 	defer part.End()
 	for i := range n {
 		if !part.Take(i, n) {
@@ -536,7 +536,7 @@ func TestLinearizableProcess(t *testing.T) {
 	// are sometimes too many orders to try.
 	const callers, calls = 4, 24
 	t.Logf("%d histories of killed processes; replay the commands with -linear.seed %d", n, seed)
-	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(2)
+	part := longTests.Start(t, 1, "linear.histories", "linear.seed").Part(t, 2)
 	defer part.End()
 	for i := range n {
 		if !part.Take(i, n) {

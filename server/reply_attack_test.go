@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/server"
 )
 
@@ -24,11 +25,8 @@ func TestLongValuesTakeTheirBudget(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[encrypted], func(t *testing.T) {
 			requests := []string{"GET s", "HGETALL h", "DUMP s", "GETRANGE s 0 -1", "MGET s s", "HGET h f", "HMGET h f f", "LRANGE l 0 -1", "LINDEX l 0"}
-			if testing.Short() {
-				requests = requests[:3]
-			}
 			eachTransport(t, func(t *testing.T, transport server.Transport) {
-				attackWithLongValues(t, transport, encrypted, requests, 4, 2)
+				attackWithLongValues(t, transport, encrypted, budget.Some(t, requests, 2), 4, 2)
 			})
 		})
 	}
@@ -43,20 +41,17 @@ func TestBuiltRepliesTakeTheirBudget(t *testing.T) {
 		`EVAL "local t = {} for i = 1, 64 do t[i] = redis.call('LINDEX', 'parts', i - 1) end return #t" 1 parts`,
 		`EVAL "local s = redis.call('GET', 's') return s + nosuch.field" 1 s`, // an error
 	}
-	if testing.Short() {
-		requests = requests[:2]
-	}
 	eachTransport(t, func(t *testing.T, transport server.Transport) {
-		attackWithLongValues(t, transport, false, requests, 1, 3)
+		attackWithLongValues(t, transport, false, budget.Some(t, requests, 1), 1, 3)
 	})
 }
 
 // attackWithLongValues is both of them. Each client repeats its request. One that is alone may take a value so many
 // times.
 func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bool, requests []string, repeats, times int) {
-	const clients, length, budget = 12, 64 * mib, 128 * mib
+	const clients, length, sum = 12, 64 * mib, 128 * mib
 	alone := int64(times) * length * 9 / 8 // a value counts as up to an eighth more
-	v := newServer(t, openStore(t), &server.Options{Transport: transport, ClientMemory: 2 * budget})
+	v := newServer(t, openStore(t), &server.Options{Transport: transport, ClientMemory: 2 * sum})
 	v.SilentAfter(200 * time.Millisecond)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -152,11 +147,11 @@ func attackWithLongValues(t *testing.T, transport server.Transport, encrypted bo
 		if taken.Load() < length/2 {
 			t.Errorf("%s: long replies took %d MiB", request, taken.Load()/mib)
 		}
-		if taken.Load() > budget+alone {
-			t.Errorf("%s: long replies took %d MiB of %d", request, taken.Load()/mib, budget/mib)
+		if taken.Load() > sum+alone {
+			t.Errorf("%s: long replies took %d MiB of %d", request, taken.Load()/mib, sum/mib)
 		}
-		if most.Load() > budget+alone+clients*5*mib/4+32*mib {
-			t.Errorf("%s: the live heap has grown by %d MiB with a budget of %d", request, most.Load()/mib, budget/mib)
+		if most.Load() > sum+alone+clients*5*mib/4+32*mib {
+			t.Errorf("%s: the live heap has grown by %d MiB with a sum of %d", request, most.Load()/mib, sum/mib)
 		}
 	}
 	_ = c.Close()

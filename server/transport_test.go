@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/server"
 )
 
@@ -23,6 +24,14 @@ import (
 func eachTransport(t *testing.T, test func(t *testing.T, transport server.Transport)) {
 	t.Helper()
 	for _, transport := range transports() {
+		t.Run(string(transport), func(t *testing.T) { test(t, transport) })
+	}
+}
+
+// someTransport runs a long test on one of the transports, or with -long on each.
+func someTransport(t *testing.T, test func(t *testing.T, transport server.Transport)) {
+	t.Helper()
+	for _, transport := range budget.Some(t, transports(), 1) {
 		t.Run(string(transport), func(t *testing.T) { test(t, transport) })
 	}
 }

@@ -10,7 +10,7 @@ import (
 // eight of them, so that a bit costs a chunk, read or written, and until then as one record, which is
 // written whole.
 type Bitmap struct {
-	Txn Txn
+	Txn StringTxn
 	Key string
 }
 
@@ -250,7 +250,7 @@ const apartFrom = 64 << 10
 // keys, all seen as long as the longest of them, and returns that length in
 // bytes. dest has no deadline afterwards; it does not exist if the length is 0.
 // O(sum of the lengths).
-func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
+func CombineBits(t StringTxn, op BitOp, dest string, keys []string) (int, error) {
 	if op == BitNot && len(keys) != 1 {
 		return 0, ErrBitNot
 	}
@@ -263,7 +263,7 @@ func CombineBits(t Txn, op BitOp, dest string, keys []string) (int, error) {
 		length = max(length, n)
 	}
 	if length == 0 {
-		_, err := Key{Txn: t, Key: dest}.Delete()
+		_, err := deleteKey(t, dest)
 		return 0, err
 	}
 	result := make([]byte, length)

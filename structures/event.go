@@ -172,8 +172,21 @@ type Quiet struct{ Txn }
 // Notify does nothing.
 func (Quiet) Notify(EventKind, string) {}
 
+// The same of what single types need.
+type (
+	quietSet       struct{ SetTxn }
+	quietSortedSet struct{ SortedSetTxn }
+	quietList      struct{ ListTxn }
+	quietStream    struct{ StreamTxn }
+)
+
+func (quietSet) Notify(EventKind, string)       {}
+func (quietSortedSet) Notify(EventKind, string) {}
+func (quietList) Notify(EventKind, string)      {}
+func (quietStream) Notify(EventKind, string)    {}
+
 // notifyUnless notifies of an event unless there was an error, which it returns.
-func notifyUnless(t Txn, e EventKind, key string, err error) error {
+func notifyUnless(t Events, e EventKind, key string, err error) error {
 	if err == nil {
 		t.Notify(e, key)
 	}
@@ -182,7 +195,7 @@ func notifyUnless(t Txn, e EventKind, key string, err error) error {
 
 // notifyReplaced reports the event of a call that makes a key anew out of n elements: without any,
 // the old key has been deleted.
-func notifyReplaced(t Txn, e EventKind, key string, existed bool, n int, err error) error {
+func notifyReplaced(t Events, e EventKind, key string, existed bool, n int, err error) error {
 	switch {
 	case err != nil:
 	case n > 0:

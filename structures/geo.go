@@ -12,7 +12,7 @@ import (
 // Geo is a sorted set of places: the score of a member is the geohash of its place, 52 bits, so that near places have
 // near scores.
 type Geo struct {
-	Txn Txn
+	Txn SortedSetTxn
 	Key string
 }
 

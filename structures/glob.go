@@ -16,7 +16,7 @@ func Match(pattern string, name []byte) bool { return MatchUntil(pattern, name, 
 const bytesPerStep = 16
 
 // MatchStep is Match as a part of an atomic unit: it ends with false when that is to end.
-func MatchStep(t Txn, pattern string, name []byte) bool {
+func MatchStep(t Steps, pattern string, name []byte) bool {
 	if len(pattern)+len(name) < matchedBetween {
 		return Match(pattern, name) // at most a millisecond, and the caller counts a step
 	}

@@ -10,7 +10,7 @@ import (
 // memory, the values on disk: what needs names only reads nothing. A field may
 // have a deadline, from which on it is gone.
 type Hash struct {
-	Txn Txn
+	Txn HashTxn
 	Key string
 }
 
@@ -163,10 +163,10 @@ func (h Hash) Delete(fields []string) (int, error) {
 }
 
 // deleteElems deletes elements, by which event, and returns how many there were.
-func deleteElems(t Txn, key string, f keydir.Collection, elems []string, e EventKind) (int, error) {
+func deleteElems(t SetTxn, key string, f keydir.Collection, elems []string, e EventKind) (int, error) {
 	n := 0
 	for _, elem := range elems {
-		ok, err := t.DeleteElem(f, elem)
+		ok, err := t.DeleteElem(key, f, elem)
 		if err != nil {
 			return n, err
 		}
@@ -220,7 +220,7 @@ func (h Hash) VisitFields(start func(n int), visit func(name []byte) bool) error
 
 // visitAll calls start with the size of a collection, 0 if it does not exist,
 // and visit with each element until it returns false.
-func visitAll(t Txn, key string, typ keydir.Type, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) error {
+func visitAll(t Base, key string, typ keydir.Type, start func(n int), visit func(elem []byte, loc keydir.Loc) bool) error {
 	f, err := open(t, key, typ)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (v *hashView) ensure() (err error) {
 // comes with the first and goes with the last.
 func (v *hashView) refresh() (err error) {
 	var now int64
-	v.deadlines, now, err = v.hash.Txn.FieldDeadlines(v.all)
+	v.deadlines, now, err = v.hash.Txn.FieldDeadlines(v.hash.Key)
 	v.expired = 0
 	if err == nil && v.deadlines.Valid() {
 		v.due = ordered.Int(now)
@@ -134,7 +134,7 @@ func (v *hashView) each(visit func(field []byte, loc keydir.Loc) bool) {
 // be kept; that of a field whose time has come goes in any case.
 func (v *hashView) put(field string, value []byte, keep bool) (isNew bool, err error) {
 	before := v.all.Len()
-	if err := v.hash.Txn.PutElem(v.all, field, value); err != nil {
+	if err := v.hash.Txn.PutElem(v.hash.Key, v.all, field, value); err != nil {
 		return false, err
 	}
 	isNew = v.all.Len() > before
@@ -159,7 +159,7 @@ func (v *hashView) replace(field string, value []byte) (err error) {
 
 // persist takes the deadline of a field away.
 func (v *hashView) persist(field string) error {
-	had, err := v.hash.Txn.ClearFieldDeadline(v.all, field)
+	had, err := v.hash.Txn.ClearFieldDeadline(v.hash.Key, field)
 	if err != nil || !had {
 		return err
 	}
@@ -168,7 +168,7 @@ func (v *hashView) persist(field string) error {
 
 // expire gives a field that exists a deadline.
 func (v *hashView) expire(field string, ms int64) error {
-	if err := v.hash.Txn.SetFieldDeadline(v.all, field, ms); err != nil || v.deadlines.Valid() {
+	if err := v.hash.Txn.SetFieldDeadline(v.hash.Key, field, ms); err != nil || v.deadlines.Valid() {
 		return err // no more of them have passed than had before
 	}
 	return v.refresh()
@@ -179,7 +179,7 @@ func (v *hashView) delete(field string) (bool, error) {
 	if _, ok := v.get(field); !ok {
 		return false, nil
 	}
-	if _, err := v.hash.Txn.DeleteElem(v.all, field); err != nil || !v.deadlines.Valid() {
+	if _, err := v.hash.Txn.DeleteElem(v.hash.Key, v.all, field); err != nil || !v.deadlines.Valid() {
 		return true, err
 	}
 	return true, v.refresh()

@@ -12,7 +12,7 @@ import (
 // a change writes those with the registers that it raises; a sparse one, at most 3000 bytes, is
 // written whole.
 type HyperLogLog struct {
-	Txn Txn
+	Txn StringTxn
 	Key string
 }
 
@@ -129,7 +129,7 @@ func (l HyperLogLog) addDense(c *stringValue, head sketch.Sketch, elements [][]b
 // kept in its header until the sketch changes, as in Redis: if it has to be computed and save is set,
 // it is written there, which is not an event. kept is false if a call that saves would spare later ones the
 // work. O(1) a key, with a large constant, 16384 registers, unless the estimate is there.
-func CountHyperLogLogs(t Txn, keys []string, save bool) (n uint64, kept bool, err error) {
+func CountHyperLogLogs(t StringTxn, keys []string, save bool) (n uint64, kept bool, err error) {
 	if len(keys) == 1 {
 		return HyperLogLog{Txn: t, Key: keys[0]}.count(save)
 	}
@@ -174,7 +174,7 @@ func (l HyperLogLog) count(save bool) (n uint64, kept bool, err error) {
 
 // mergeSketches returns the union of the sketches at the keys, and whether one of
 // them is dense.
-func mergeSketches(t Txn, keys []string) (largest *[sketch.Registers]uint8, dense bool, err error) {
+func mergeSketches(t StringTxn, keys []string) (largest *[sketch.Registers]uint8, dense bool, err error) {
 	largest = new([sketch.Registers]uint8)
 	for _, key := range keys {
 		s, ok, err := HyperLogLog{Txn: t, Key: key}.read()
@@ -195,7 +195,7 @@ func mergeSketches(t Txn, keys []string) (largest *[sketch.Registers]uint8, dens
 // MergeHyperLogLogs adds to the sketch at dest, made if it does not exist, what
 // the sketches at the keys have. The deadline stays. O(1) a key, with a large
 // constant: 16384 registers.
-func MergeHyperLogLogs(t Txn, dest string, keys []string) error {
+func MergeHyperLogLogs(t StringTxn, dest string, keys []string) error {
 	largest, dense, err := mergeSketches(t, append([]string{dest}, keys...))
 	if err != nil {
 		return err

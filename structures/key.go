@@ -20,9 +20,11 @@ func (k Key) exists() (bool, error) {
 }
 
 // Delete deletes the key and says whether it existed. O(1).
-func (k Key) Delete() (bool, error) {
-	existed, err := k.Txn.Drop(k.Key)
-	return existed, notifyReplaced(k.Txn, EventNone, k.Key, existed, 0, err)
+func (k Key) Delete() (bool, error) { return deleteKey(k.Txn, k.Key) }
+
+func deleteKey(t Base, key string) (bool, error) {
+	existed, err := t.Drop(key)
+	return existed, notifyReplaced(t, EventNone, key, existed, 0, err)
 }
 
 // checkExpire refuses conditions on a deadline that contradict each other.
@@ -82,7 +84,7 @@ func (k Key) Persist() (bool, error) {
 	return persist(k.Txn, k.Key)
 }
 
-func persist(t Txn, key string) (bool, error) {
+func persist(t Base, key string) (bool, error) {
 	had, err := t.ClearDeadline(key)
 	if had && err == nil {
 		t.Notify(EventPersist, key)

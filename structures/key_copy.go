@@ -66,7 +66,7 @@ func (k Key) move(dst Txn, to string, c Condition) (moved, ok bool, err error) {
 }
 
 func (k Key) copyString(dst Txn, to string) error {
-	value, _, err := String(k).Get(nil)
+	value, _, err := String{Txn: k.Txn, Key: k.Key}.Get(nil)
 	if err != nil {
 		return err
 	}
@@ -80,17 +80,17 @@ func (k Key) copyCollection(dst Txn, to string, source keydir.Collection) error 
 	case err != nil:
 		return err
 	case source.Type().Indexed():
-		return k.copyIndexed(dst, source, target)
+		return k.copyIndexed(dst, to, source, target)
 	case source.Type() == keydir.Stream:
-		return Stream(k).copy(dst, source, target)
+		return Stream{Txn: k.Txn, Key: k.Key}.copy(dst, to, source, target)
 	}
-	return k.copyElements(dst, source, target)
+	return k.copyElements(dst, to, source, target)
 }
 
 // copyElements copies members, or fields with their deadlines; fields whose time has come are left out. Putting into
 // one collection while another one is walked may move memory that both share, so there is a list of the elements.
-func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
-	v := hashView{hash: Hash(k), all: source}
+func (k Key) copyElements(dst Txn, to string, source, target keydir.Collection) error {
+	v := hashView{hash: Hash{Txn: k.Txn, Key: k.Key}, all: source}
 	if source.Type() == keydir.Hash {
 		if err := v.refresh(); err != nil {
 			return err
@@ -114,11 +114,11 @@ func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
 		switch source.Type() {
 		case keydir.ZSet:
 			score, _, _ := source.Score(e.name)
-			err = dst.PutScored(target, e.name, score)
+			err = dst.PutScored(to, target, e.name, score)
 		case keydir.Set:
-			err = dst.PutElem(target, e.name, nil)
+			err = dst.PutElem(to, target, e.name, nil)
 		default:
-			value, err = v.copyField(dst, target, e.name, e.loc, value[:0])
+			value, err = v.copyField(dst, to, target, e.name, e.loc, value[:0])
 		}
 		if err != nil {
 			return err
@@ -129,19 +129,19 @@ func (k Key) copyElements(dst Txn, source, target keydir.Collection) error {
 }
 
 // copyField copies a field with its deadline; the value is read into buf, which it returns.
-func (v *hashView) copyField(dst Txn, target keydir.Collection, field string, loc keydir.Loc, buf []byte) ([]byte, error) {
+func (v *hashView) copyField(dst HashTxn, to string, target keydir.Collection, field string, loc keydir.Loc, buf []byte) ([]byte, error) {
 	value, err := v.value(buf, field, loc)
 	if err == nil {
-		err = dst.PutElem(target, field, value)
+		err = dst.PutElem(to, target, field, value)
 	}
 	if ms, ok := v.deadline(field); ok && err == nil {
-		err = dst.SetFieldDeadline(target, field, ms)
+		err = dst.SetFieldDeadline(to, field, ms)
 	}
 	return value, err
 }
 
 // copyIndexed copies a list or the chunks of a string, of which some may be missing.
-func (k Key) copyIndexed(dst Txn, source, target keydir.Collection) error {
+func (k Key) copyIndexed(dst Txn, to string, source, target keydir.Collection) error {
 	head, tail := source.Bounds()
 	var value, name []byte
 	for i := head; i <= tail; i++ {
@@ -157,7 +157,7 @@ func (k Key) copyIndexed(dst Txn, source, target keydir.Collection) error {
 		if value, err = k.Txn.Value(value[:0], k.Key, text(name), source.Type(), loc); err != nil {
 			return err
 		}
-		if err := dst.PutIndex(target, i, value); err != nil {
+		if err := dst.PutIndex(to, target, i, value); err != nil {
 			return err
 		}
 		dst.Yield()

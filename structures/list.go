@@ -15,7 +15,7 @@ import (
 // by moving the smaller side, one record an element, as the index is part of
 // a record's name.
 type List struct {
-	Txn Txn
+	Txn ListTxn
 	Key string
 }
 
@@ -78,7 +78,7 @@ func (l List) Push(end End, values [][]byte, c Condition) (int, error) {
 		} else {
 			tail++
 		}
-		if err := l.Txn.PutIndex(f, index, value); err != nil {
+		if err := l.Txn.PutIndex(l.Key, f, index, value); err != nil {
 			return 0, err
 		}
 		l.Txn.Yield()
@@ -197,7 +197,7 @@ func (r *listReader) move(from, to int64) error {
 	if err := r.Txn.Step(1); err != nil {
 		return err
 	}
-	return r.Txn.PutIndex(r.f, to, value)
+	return r.Txn.PutIndex(r.Key, r.f, to, value)
 }
 
 // At appends the element at a position, negative ones counting from the back, to
@@ -244,7 +244,7 @@ func (l List) Set(position int64, value []byte) (bool, error) {
 	if !ok {
 		return true, ErrIndexRange
 	}
-	return true, notifyUnless(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(f, index, value))
+	return true, notifyUnless(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(l.Key, f, index, value))
 }
 
 // Visit calls begin, unless it is nil, with the number of elements from
@@ -291,7 +291,7 @@ func (l List) Trim(start, stop int64) error {
 func (l List) deleteEnds(f keydir.Collection, front, back int) error {
 	head, tail := f.Bounds()
 	for i := range int64(front) {
-		if _, err := l.Txn.DeleteIndex(f, head+i); err != nil {
+		if _, err := l.Txn.DeleteIndex(l.Key, f, head+i); err != nil {
 			return err
 		}
 		if err := l.Txn.Step(1); err != nil {
@@ -299,7 +299,7 @@ func (l List) deleteEnds(f keydir.Collection, front, back int) error {
 		}
 	}
 	for i := range int64(back) {
-		if _, err := l.Txn.DeleteIndex(f, tail-i); err != nil {
+		if _, err := l.Txn.DeleteIndex(l.Key, f, tail-i); err != nil {
 			return err
 		}
 		if err := l.Txn.Step(1); err != nil {
@@ -348,7 +348,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.Txn.PutIndex(f, head+at, value); err != nil {
+	if err := l.Txn.PutIndex(l.Key, f, head+at, value); err != nil {
 		return 0, err
 	}
 	l.Txn.Notify(EventLInsert, l.Key)

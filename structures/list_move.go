@@ -14,7 +14,7 @@ func (l List) Move(to string, from, into End) ([]byte, bool, error) {
 	if err != nil || !f.Valid() {
 		return nil, false, err
 	}
-	hushed := Quiet{l.Txn}
+	hushed := quietList{l.Txn}
 	target := List{Txn: hushed, Key: to}
 	// The type is proved before anything is written.
 	if _, err := target.open(); err != nil {
@@ -53,7 +53,7 @@ func (l List) moved(to string, from, into End, last bool, err error) error {
 
 // PopFirst is Pop on the first of several lists that exists, and returns its
 // key. It says false if none does. O(number of keys), and O(1) an element.
-func PopFirst(t Txn, keys []string, end End, n int) (key string, values [][]byte, ok bool, err error) {
+func PopFirst(t ListTxn, keys []string, end End, n int) (key string, values [][]byte, ok bool, err error) {
 	for _, key := range keys {
 		values, ok, err := List{Txn: t, Key: key}.Pop(end, n)
 		if err != nil || ok {

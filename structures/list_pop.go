@@ -56,7 +56,7 @@ func (l List) remove(f keydir.Collection, end End, n int) error {
 	}
 	index, step := outermost(f, end)
 	for i := range n {
-		if _, err := l.Txn.DeleteIndex(f, index+int64(i)*step); err != nil {
+		if _, err := l.Txn.DeleteIndex(l.Key, f, index+int64(i)*step); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func HashOf(cursor uint64) (hash uint64, ok bool) {
 // cursor is the beginning of a hash: the elements are in the order of theirs, so it stays valid whatever is added or
 // removed in between, and no state is kept. Elements with equal cursors come together, for they cannot be told apart.
 // One call visits all that are left of a small collection (scannedWhole), in the collection's own order.
-func scan(t Txn, f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
+func scan(t Steps, f keydir.Collection, cursor uint64, o ScanOptions, visit func(elem []byte, loc keydir.Loc) error) (next uint64, err error) {
 	from, ok := HashOf(cursor)
 	if !f.Valid() || !ok {
 		return 0, nil

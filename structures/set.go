@@ -12,7 +12,7 @@ import (
 // hashes: nothing that is asked of a set reads the disk, and position i in that
 // order is found without a walk, which makes a random member cheap.
 type Set struct {
-	Txn Txn
+	Txn SetTxn
 	Key string
 }
 
@@ -37,7 +37,7 @@ func (s Set) Add(members []string) (int, error) {
 		if _, ok := f.Get(member); ok {
 			continue // there is nothing to write
 		}
-		if err := s.Txn.PutElem(f, member, nil); err != nil {
+		if err := s.Txn.PutElem(s.Key, f, member, nil); err != nil {
 			return n, err
 		}
 		n++
@@ -125,7 +125,7 @@ func (s Set) Pop(n int, random func() uint64) ([]string, error) {
 		elem, _ := f.At(below(random(), f.Len()))
 		member := string(elem)
 		members = append(members, member)
-		if _, err := s.Txn.DeleteElem(f, member); err != nil {
+		if _, err := s.Txn.DeleteElem(s.Key, f, member); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +231,7 @@ const (
 // size * keys * log n) for Inter, O(first size * keys * log n) for Diff. Members come in the order of the set that they
 // are taken from: the smallest for Inter, the first for Diff; a small union has the order of a set to which the sets were
 // added one after the other.
-func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) error {
+func Combine(t Base, op SetOp, keys []string, visit func(member []byte) bool) error {
 	sets, err := openSets(t, keys)
 	if err != nil || len(sets) == 0 {
 		return err
@@ -272,7 +272,7 @@ func Combine(t Txn, op SetOp, keys []string, visit func(member []byte) bool) err
 
 // openSets finds the sets at keys; those that do not exist are not valid. Every
 // type is checked, also where the result is settled already.
-func openSets(t Txn, keys []string) ([]keydir.Collection, error) {
+func openSets(t Base, keys []string) ([]keydir.Collection, error) {
 	sets := make([]keydir.Collection, len(keys))
 	var err error
 	for i, key := range keys {
@@ -286,7 +286,7 @@ func openSets(t Txn, keys []string) ([]keydir.Collection, error) {
 // steps returns what is called between two steps of a walk through collections, and says whether to go on: Step, and
 // Yield if others cannot move their memory. A step is looked up in each of them. The walk is followed by Step(0), for
 // its error.
-func steps(t Txn, all []keydir.Collection) func() bool {
+func steps(t Steps, all []keydir.Collection) func() bool {
 	for _, f := range all {
 		if f.Valid() && !f.Private() {
 			return func() bool { return t.Step(len(all)) == nil }
@@ -299,7 +299,7 @@ func steps(t Txn, all []keydir.Collection) func() bool {
 }
 
 // walk is steps for a walk that must not be moved from.
-func walk(t Txn) func() bool { return func() bool { return t.Step(1) == nil } }
+func walk(t Steps) func() bool { return func() bool { return t.Step(1) == nil } }
 
 func visitUnion(sets []keydir.Collection, step func() bool, visit func(member []byte) bool) {
 	more := true

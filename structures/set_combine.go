@@ -47,7 +47,7 @@ func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := Set{Txn: Quiet{s.Txn}, Key: s.Key}.Add(members)
+	n, err := Set{Txn: quietSet{s.Txn}, Key: s.Key}.Add(members)
 	return n, notifyReplaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, n, err)
 }
 
@@ -65,7 +65,7 @@ func (op SetOp) event(union, inter, diff EventKind) EventKind {
 // CountInter returns how many members all of the sets and sorted sets at keys
 // have, or only sets if that is asked for; it stops at limit if that is not 0.
 // O(smallest size * keys * log n).
-func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
+func CountInter(t Base, keys []string, limit int, onlySets bool) (int, error) {
 	all := make([]keydir.Collection, len(keys))
 	missing := false
 	for i, key := range keys {
@@ -95,7 +95,7 @@ func CountInter(t Txn, keys []string, limit int, onlySets bool) (int, error) {
 }
 
 // openMembers finds the set or the sorted set at key.
-func openMembers(t Txn, key string) (keydir.Collection, error) {
+func openMembers(t Base, key string) (keydir.Collection, error) {
 	slot, f, err := t.Find(key)
 	switch {
 	case err != nil || slot.Type == keydir.None:

@@ -83,7 +83,7 @@ func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []by
 
 // sortApart sorts while others may work. Where the atomic unit is to end, all that is left to compare is equal, so that
 // the sort is soon over.
-func sortApart[E any](t Txn, list []E, by func([]E, func(a, b E) int), compare func(a, b E) int) (err error) {
+func sortApart[E any](t Steps, list []E, by func([]E, func(a, b E) int), compare func(a, b E) int) (err error) {
 	t.Apart(func() {
 		by(list, func(a, b E) int {
 			if err == nil {
@@ -133,15 +133,15 @@ func (k Key) sortItems(o SortOptions) (items []sortItem, err error) {
 	switch typ {
 	case keydir.None:
 	case keydir.List:
-		err = List(k).Visit(0, -1, nil, add)
+		err = List{Txn: k.Txn, Key: k.Key}.Visit(0, -1, nil, add)
 		if o.Unsorted && o.Descending {
 			slices.Reverse(items)
 		}
 	case keydir.Set:
-		err = Set(k).Visit(nil, add)
+		err = Set{Txn: k.Txn, Key: k.Key}.Visit(nil, add)
 	case keydir.ZSet:
 		all := RankRange{Start: 0, Stop: -1, Reverse: o.Unsorted && o.Descending}
-		err = SortedSet(k).Visit(all, nil, func(member []byte, _ float64) bool { return add(member) })
+		err = SortedSet{Txn: k.Txn, Key: k.Key}.Visit(all, nil, func(member []byte, _ float64) bool { return add(member) })
 	default:
 		err = ErrWrongType
 	}

@@ -12,7 +12,7 @@ import (
 // with counts: a rank and the member at a rank cost O(log n), and nothing that
 // is asked of a sorted set reads the disk.
 type SortedSet struct {
-	Txn Txn
+	Txn SortedSetTxn
 	Key string
 }
 
@@ -79,7 +79,7 @@ func (z SortedSet) Add(members []Scored, c Condition) (AddResult, error) {
 		if exists && form == current || !c.allowsScore(exists, ordered.ToFloat(current), m.Score) {
 			continue
 		}
-		if err := z.Txn.PutScored(f, m.Member, form); err != nil {
+		if err := z.Txn.PutScored(z.Key, f, m.Member, form); err != nil {
 			return res, err
 		}
 		if exists {
@@ -138,7 +138,7 @@ func (z SortedSet) Incr(member string, delta float64, c Condition) (score float6
 			return 0, false, err
 		}
 	}
-	return score, true, notifyUnless(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(f, member, ordered.Float(score)))
+	return score, true, notifyUnless(z.Txn, EventZIncr, z.Key, z.Txn.PutScored(z.Key, f, member, ordered.Float(score)))
 }
 
 // Remove removes members and returns how many of them were there. O(log n) a
@@ -227,7 +227,7 @@ func (z SortedSet) Pop(n int, highest bool) ([]Scored, error) {
 		return members, dropAll(z.Txn, z.Key, event)
 	}
 	for i := range members {
-		if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
+		if _, err := z.Txn.DeleteElem(z.Key, f, members[i].Member); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +261,7 @@ func (z SortedSet) RemoveRange(r Range) (int, error) {
 		// The next ones move to the same rank as these are deleted.
 		members = rankSpan{from: low, count: min(left, removeBatch)}.collect(members[:0], f)
 		for i := range members {
-			if _, err := z.Txn.DeleteElem(f, members[i].Member); err != nil {
+			if _, err := z.Txn.DeleteElem(z.Key, f, members[i].Member); err != nil {
 				return 0, err
 			}
 			if err := z.Txn.Step(1); err != nil {

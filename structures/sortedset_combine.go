@@ -102,7 +102,7 @@ func (s weightedSet) each(visit func(member []byte, score float64)) {
 // in memory. O(sum of sizes) for Union, O(smallest size * keys * log n) for
 // Inter, O(first size * keys * log n) for Diff, and O(m log m) in the size of
 // the result.
-func (c Combination) Combine(t Txn) ([]Scored, error) {
+func (c Combination) Combine(t Base) ([]Scored, error) {
 	sources := make([]weightedSet, len(c.Keys))
 	for i, key := range c.Keys {
 		f, err := openMembers(t, key)
@@ -238,14 +238,14 @@ func (z SortedSet) replace(members []Scored, e EventKind) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := SortedSet{Txn: Quiet{z.Txn}, Key: z.Key}.Add(members, 0)
+	res, err := SortedSet{Txn: quietSortedSet{z.Txn}, Key: z.Key}.Add(members, 0)
 	return res.Added, notifyReplaced(z.Txn, e, z.Key, existed, res.Added, err)
 }
 
 // PopFirstScored is Pop on the first of several sorted sets that exists, and
 // returns its key; it says false if none does. O(number of keys), and O(log n) a
 // member.
-func PopFirstScored(t Txn, keys []string, n int, highest bool) (key string, members []Scored, ok bool, err error) {
+func PopFirstScored(t SortedSetTxn, keys []string, n int, highest bool) (key string, members []Scored, ok bool, err error) {
 	for _, key := range keys {
 		members, err := SortedSet{Txn: t, Key: key}.Pop(n, highest)
 		if err != nil || len(members) > 0 {

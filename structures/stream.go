@@ -16,7 +16,7 @@ import (
 // An append writes one record. What a stream knows besides its entries (StreamInfo) is derived from
 // one other record and the ids, and is written again only when something else than an append happens.
 type Stream struct {
-	Txn Txn
+	Txn StreamTxn
 	Key string
 }
 
@@ -100,7 +100,7 @@ func (s Stream) Info() (info StreamInfo, ok bool, err error) {
 	if err != nil || !f.Valid() {
 		return info, false, err
 	}
-	info, err = s.Txn.StreamMeta(f)
+	info, err = s.Txn.StreamMeta(s.Key, f)
 	return info, err == nil, err
 }
 
@@ -120,7 +120,7 @@ func (s Stream) LastID() (StreamID, error) {
 	if err != nil || !f.Valid() {
 		return StreamID{}, err
 	}
-	return s.Txn.LastEntryID(f)
+	return s.Txn.LastEntryID(s.Key, f)
 }
 
 // StreamNewID says which id a new entry gets. The zero value is the next one by the clock.
@@ -184,7 +184,7 @@ func (s Stream) Add(fields [][]byte, o StreamAddOptions) (id StreamID, ok bool, 
 	}
 	last := StreamID{}
 	if f.Valid() {
-		last, err = s.Txn.LastEntryID(f)
+		last, err = s.Txn.LastEntryID(s.Key, f)
 	} else {
 		f, err = s.Txn.Collection(s.Key, keydir.Stream)
 	}
@@ -194,7 +194,7 @@ func (s Stream) Add(fields [][]byte, o StreamAddOptions) (id StreamID, ok bool, 
 	if id, err = o.ID.of(last); err != nil {
 		return id, false, err
 	}
-	if err := s.Txn.PutEntry(f, id, appendEntry(make([]byte, 0, size), fields)); err != nil {
+	if err := s.Txn.PutEntry(s.Key, f, id, appendEntry(make([]byte, 0, size), fields)); err != nil {
 		return id, false, err
 	}
 	s.Txn.Notify(EventXAdd, s.Key)
@@ -209,8 +209,6 @@ type StreamRange struct {
 	From, To StreamID
 	Reverse  bool // from To down to From
 	Count    int  // at most so many; 0: all
-
-	place *keydir.EntryPlace // not nil: may be that of the entry before From, and becomes that of the last one
 }
 
 // Visit calls visit for each entry of a range with its fields and values in turns, until it returns false. The
@@ -235,12 +233,12 @@ func (s Stream) Delete(ids []StreamID) (deleted int, err error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	info, err := s.Txn.StreamMeta(f)
+	info, err := s.Txn.StreamMeta(s.Key, f)
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range ids {
-		did, err := s.Txn.DeleteEntry(f, id)
+		did, err := s.Txn.DeleteEntry(s.Key, f, id)
 		if err != nil {
 			return deleted, err
 		}
@@ -254,7 +252,7 @@ func (s Stream) Delete(ids []StreamID) (deleted int, err error) {
 	if deleted == 0 {
 		return 0, nil
 	}
-	return deleted, notifyUnless(s.Txn, EventXDel, s.Key, s.Txn.PutStreamMeta(f, info))
+	return deleted, notifyUnless(s.Txn, EventXDel, s.Key, s.Txn.PutStreamMeta(s.Key, f, info))
 }
 
 // StreamSetID says what SetID sets besides the last id; nil leaves it.
@@ -274,7 +272,7 @@ func (s Stream) SetID(last StreamID, o StreamSetID) (ok bool, err error) {
 	if err != nil || !f.Valid() {
 		return false, err
 	}
-	info, err := s.Txn.StreamMeta(f)
+	info, err := s.Txn.StreamMeta(s.Key, f)
 	if err != nil {
 		return false, err
 	}
@@ -303,7 +301,7 @@ func (s Stream) SetID(last StreamID, o StreamSetID) (ok bool, err error) {
 		}
 		info.First = StreamID{}
 	}
-	return true, notifyUnless(s.Txn, EventXSetID, s.Key, s.Txn.Unwatched().PutStreamMeta(f, info))
+	return true, notifyUnless(s.Txn, EventXSetID, s.Key, s.Txn.Unwatched().PutStreamMeta(s.Key, f, info))
 }
 
 // remake makes an empty stream anew, with its deadline and its groups.
@@ -313,7 +311,7 @@ func (s Stream) remake() (keydir.Collection, error) {
 	if err != nil {
 		return old, err
 	}
-	groups, err := s.groupRecords(old)
+	groups, err := s.groupRecords()
 	if err != nil {
 		return old, err
 	}
@@ -325,11 +323,11 @@ func (s Stream) remake() (keydir.Collection, error) {
 	if err != nil {
 		return f, err
 	}
-	if err := quiet.PutStreamMeta(f, StreamInfo{}); err != nil {
+	if err := quiet.PutStreamMeta(s.Key, f, StreamInfo{}); err != nil {
 		return f, err
 	}
 	for _, r := range groups {
-		if _, err := quiet.PutGroups(f, keydir.Collection{}, r.elem, r.value, 0); err != nil {
+		if err := quiet.PutGroups(s.Key, keydir.Collection{}, r.elem, r.value); err != nil {
 			return f, err
 		}
 	}
@@ -345,7 +343,7 @@ func (s Stream) Restore(info StreamInfo) error {
 	if err != nil || !f.Valid() {
 		return err
 	}
-	return s.Txn.PutStreamMeta(f, info)
+	return s.Txn.PutStreamMeta(s.Key, f, info)
 }
 
 // Create makes an empty stream, or fails with ErrStreamExists if the key exists.
@@ -361,13 +359,13 @@ func (s Stream) Create(info StreamInfo) error {
 	if err != nil {
 		return err
 	}
-	return s.Txn.PutStreamMeta(f, info)
+	return s.Txn.PutStreamMeta(s.Key, f, info)
 }
 
 // copy copies the entries, what else is known of the stream, and its groups. The entries are listed first: putting into
 // one collection may move memory that the other one shares.
-func (s Stream) copy(dst Txn, source, target keydir.Collection) error {
-	info, err := s.Txn.StreamMeta(source)
+func (s Stream) copy(dst StreamTxn, to string, source, target keydir.Collection) error {
+	info, err := s.Txn.StreamMeta(s.Key, source)
 	if err != nil {
 		return err
 	}
@@ -385,12 +383,12 @@ func (s Stream) copy(dst Txn, source, target keydir.Collection) error {
 		if value, err = s.entry(value[:0], e.id, e.loc); err != nil {
 			return err
 		}
-		if err := dst.PutEntry(target, e.id, value); err != nil {
+		if err := dst.PutEntry(to, target, e.id, value); err != nil {
 			return err
 		}
 	}
-	if err := dst.PutStreamMeta(target, info); err != nil {
+	if err := dst.PutStreamMeta(to, target, info); err != nil {
 		return err
 	}
-	return s.copyGroups(dst, source, target)
+	return s.copyGroups(dst, to)
 }

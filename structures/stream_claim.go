@@ -100,7 +100,7 @@ func (m *claimer) end() error {
 	if !m.claimed {
 		return nil
 	}
-	return m.o.acted(&m.consumer)
+	return m.o.acted(m.consumer)
 }
 
 // StreamAutoClaim says which pending entries are taken over.

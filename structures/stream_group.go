@@ -17,7 +17,7 @@ import (
 // alongside the stream (keydir/streamgroups.go), by whose scores the pending entries of a consumer stand together, in
 // order of id.
 type StreamGroup struct {
-	Txn  Txn
+	Txn  StreamTxn
 	Key  string
 	Name string
 	Now  int64 // the moment of the call in Unix milliseconds
@@ -26,9 +26,19 @@ type StreamGroup struct {
 // streamGroup is a group that has been looked up.
 type streamGroup struct {
 	StreamGroup
-	groupFacts
-	noted *KnownGroup // nil if there is none
+	elem   string            // of the group
+	coll   keydir.Collection // the stream
+	all    keydir.Collection // what the groups of the stream have
+	number uint32
+
+	last StreamID
+	read int64 // entries, unknownRead if unknown
+
+	buf []byte // room for the value of a record
 }
+
+// maxGroupValue is the greatest length of the value of a group, a consumer or a pending entry: numbers and an id.
+const maxGroupValue = 4 * 24
 
 // GroupsError reports a group, a consumer or a pending entry whose value is none.
 type GroupsError struct {
@@ -45,30 +55,25 @@ func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
 
 // open looks the group up and reads its record.
 func (g StreamGroup) open() (o streamGroup, err error) {
-	o, loc, err := g.find(true)
-	if err != nil || o.positioned {
+	o, loc, err := g.find()
+	if err != nil {
 		return o, err
 	}
 	parts, err := o.value(o.elem, loc)
 	if err != nil {
 		return o, err
 	}
-	o.record = loc
 	last, ok := ParseStreamID(parts[1], 0)
 	read, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || !ok {
 		return o, &GroupsError{o.Key, o.elem}
 	}
-	o.last, o.read, o.positioned = last, read, true
+	o.last, o.read = last, read
 	return o, nil
 }
 
-// find looks the group up. If it is not known (KnownGroup), or not known how far the group is, which position says
-// that the caller wants to know, it returns where its record is, which says that.
-func (g StreamGroup) find(position bool) (o streamGroup, loc keydir.Loc, err error) {
-	if o.StreamGroup = g; o.known() && (o.positioned || !position) {
-		return o, loc, nil
-	}
+// find looks the group up. It returns where its record is, which says how far the group is.
+func (g StreamGroup) find() (o streamGroup, loc keydir.Loc, err error) {
 	f, err := g.stream().open()
 	if err != nil {
 		return o, loc, err
@@ -76,7 +81,7 @@ func (g StreamGroup) find(position bool) (o streamGroup, loc keydir.Loc, err err
 	if !f.Valid() {
 		return o, loc, ErrNoGroup
 	}
-	all, err := g.Txn.StreamGroups(f)
+	all, err := g.Txn.StreamGroups(g.Key)
 	if err != nil {
 		return o, loc, err
 	}
@@ -88,8 +93,15 @@ func (g StreamGroup) find(position bool) (o streamGroup, loc keydir.Loc, err err
 	if !ok {
 		return o, loc, ErrNoGroup
 	}
-	o.groupFacts = groupFacts{elem: elem, coll: f, all: all, number: keydir.GroupNumber(score)}
-	return o, loc, nil
+	return streamGroup{StreamGroup: g, elem: elem, coll: f, all: all, number: keydir.GroupNumber(score)}, loc, nil
+}
+
+// room returns room for the value of a record, until the next call.
+func (o *streamGroup) room() []byte {
+	if o.buf == nil {
+		o.buf = make([]byte, 0, maxGroupValue)
+	}
+	return o.buf[:0]
 }
 
 // value reads the three parts of a record.
@@ -127,25 +139,25 @@ func (o *streamGroup) numbers(elem string, loc keydir.Loc) (a, b int64, err erro
 }
 
 // put writes the record of the group.
-func (o *streamGroup) put() (err error) {
+func (o *streamGroup) put() error {
 	value := append(o.last.Append(append(strconv.AppendUint(o.room(), uint64(o.number), 10), ' ')), ' ')
-	o.record, err = o.putElem(o.elem, strconv.AppendInt(value, o.read, 10), o.record)
-	return err
+	return o.putElem(o.elem, strconv.AppendInt(value, o.read, 10))
 }
 
 // putNumbers writes the record of a consumer or of a pending entry.
-func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64, at keydir.Loc) (keydir.Loc, error) {
+func (o *streamGroup) putNumbers(elem string, number uint32, a, b int64) error {
 	value := append(strconv.AppendUint(o.room(), uint64(number), 10), ' ')
 	value = append(strconv.AppendInt(value, a, 10), ' ')
-	return o.putElem(elem, strconv.AppendInt(value, b, 10), at)
+	return o.putElem(elem, strconv.AppendInt(value, b, 10))
 }
 
 // putElem is Txn.PutGroups. The first element of a stream's groups creates their collection, which o then knows.
-func (o *streamGroup) putElem(elem string, value []byte, at keydir.Loc) (loc keydir.Loc, err error) {
-	if loc, err = o.Txn.PutGroups(o.coll, o.all, elem, value, at); err == nil && !o.all.Valid() {
-		o.all, err = o.Txn.StreamGroups(o.coll)
+func (o *streamGroup) putElem(elem string, value []byte) error {
+	err := o.Txn.PutGroups(o.Key, o.all, elem, value)
+	if err == nil && !o.all.Valid() {
+		o.all, err = o.Txn.StreamGroups(o.Key)
 	}
-	return loc, err
+	return err
 }
 
 // unused returns a number that no element with a score from one to another has.
@@ -190,7 +202,7 @@ type StreamGroupStart struct {
 // apply sets where the group is.
 func (o *streamGroup) apply(start StreamGroupStart) (err error) {
 	if o.last, o.read = start.ID, unknownRead; start.Last {
-		o.last, err = o.Txn.LastEntryID(o.coll)
+		o.last, err = o.Txn.LastEntryID(o.Key, o.coll)
 	}
 	if start.Read != nil {
 		o.read = int64(*start.Read)
@@ -209,10 +221,10 @@ func (g StreamGroup) Create(start StreamGroupStart) error {
 	if err != nil {
 		return err
 	}
-	o := streamGroup{StreamGroup: g, groupFacts: groupFacts{elem: keydir.GroupElem(g.Name), coll: f}}
+	o := streamGroup{StreamGroup: g, elem: keydir.GroupElem(g.Name), coll: f}
 	switch {
 	case f.Valid():
-		if o.all, err = g.Txn.StreamGroups(f); err != nil {
+		if o.all, err = g.Txn.StreamGroups(g.Key); err != nil {
 			return err
 		}
 	case !start.Make:
@@ -268,7 +280,7 @@ func (g StreamGroup) Destroy() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.GroupRange(o.number))
+	_, err = g.Txn.DeleteGroups(g.Key, o.all, keydir.GroupRange(o.number))
 	return err == nil, notifyUnless(g.Txn, EventXGroupDestroy, g.Key, err)
 }
 
@@ -276,30 +288,25 @@ func (g StreamGroup) Destroy() (bool, error) {
 type groupConsumer struct {
 	name   string
 	number uint32
-	seen   int64      // milliseconds
-	active int64      // milliseconds, -1: never
-	record keydir.Loc // that has them; see Txn.PutGroups
+	seen   int64 // milliseconds
+	active int64 // milliseconds, -1: never
 }
 
 // consumer looks a consumer up.
 func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error) {
-	if name != "" && name == o.consumerKnown.name {
-		return o.consumerKnown, true, nil
-	}
 	c.name = name
 	elem := keydir.ConsumerElem(o.number, name)
 	score, loc, ok := o.all.Score(elem)
 	if !ok {
 		return c, false, nil
 	}
-	c.number, c.record = keydir.GroupNumber(score), loc
+	c.number = keydir.GroupNumber(score)
 	c.seen, c.active, err = o.numbers(elem, loc)
 	return c, err == nil, err
 }
 
-func (o *streamGroup) putConsumer(c *groupConsumer) (err error) {
-	c.record, err = o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active, c.record)
-	return err
+func (o *streamGroup) putConsumer(c groupConsumer) error {
+	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
 }
 
 // The times of a consumer may be a little old, so that it does not cost a record each time.
@@ -332,7 +339,7 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 		}
 	}
 	c.seen = o.Now
-	if err := o.putConsumer(&c); err != nil {
+	if err := o.putConsumer(c); err != nil {
 		return c, false, err
 	}
 	if !ok {
@@ -342,7 +349,7 @@ func (o *streamGroup) see(name string) (c groupConsumer, made bool, err error) {
 }
 
 // acted notes that a consumer has been given something.
-func (o *streamGroup) acted(c *groupConsumer) error {
+func (o *streamGroup) acted(c groupConsumer) error {
 	if since := o.Now - c.active; c.active != neverActive && 0 <= since && since < ActiveStep {
 		return nil
 	}
@@ -383,7 +390,7 @@ func (g StreamGroup) DeleteConsumer(name string) (pending int, err error) {
 		pending++
 		g.Txn.Yield()
 	}
-	_, err = g.Txn.DeleteGroups(o.coll, o.all, keydir.ConsumerElem(o.number, name))
+	_, err = g.Txn.DeleteGroups(g.Key, o.all, keydir.ConsumerElem(o.number, name))
 	return pending, notifyUnless(g.Txn, EventXGroupDelConsumer, g.Key, err)
 }
 
@@ -416,12 +423,12 @@ func (o *streamGroup) consumersByName() ([]groupConsumer, error) {
 	return list, nil
 }
 
-// copyGroups writes what the groups of a stream have to another one.
-func (s Stream) copyGroups(dst Txn, source, target keydir.Collection) error {
-	list, err := s.groupRecords(source)
+// copyGroups writes what the groups of a stream have to the one at another key.
+func (s Stream) copyGroups(dst Groups, to string) error {
+	list, err := s.groupRecords()
 	for _, r := range list {
 		if err == nil {
-			_, err = dst.PutGroups(target, keydir.Collection{}, r.elem, r.value, 0)
+			err = dst.PutGroups(to, keydir.Collection{}, r.elem, r.value)
 		}
 	}
 	return err
@@ -433,8 +440,8 @@ type groupRecord struct {
 }
 
 // groupRecords reads all that the groups of a stream have.
-func (s Stream) groupRecords(f keydir.Collection) (list []groupRecord, err error) {
-	all, err := s.Txn.StreamGroups(f)
+func (s Stream) groupRecords() (list []groupRecord, err error) {
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (g StreamGroup) Info() (StreamGroupInfo, error) {
 	if err != nil {
 		return StreamGroupInfo{}, err
 	}
-	info, err := g.Txn.StreamMeta(o.coll)
+	info, err := g.Txn.StreamMeta(g.Key, o.coll)
 	return o.info(info), err
 }
 
@@ -54,7 +54,7 @@ func (s Stream) CountGroups() (int, error) {
 	if err != nil || !f.Valid() {
 		return 0, err
 	}
-	all, err := s.Txn.StreamGroups(f)
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return 0, err
 	}
@@ -67,7 +67,7 @@ func (s Stream) GroupNames() (names []string, err error) {
 	if err != nil || !f.Valid() {
 		return nil, err
 	}
-	all, err := s.Txn.StreamGroups(f)
+	all, err := s.Txn.StreamGroups(s.Key)
 	if err != nil || !all.Valid() {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (g StreamGroup) State() (state StreamGroupState, err error) {
 // RestoreGroup makes a group of a stream that exists, with all that it is to have. It fails with ErrGroupExists if
 // there is one of that name, and with ErrNoGroup if an entry is pending for a consumer that there is not. O(n log n).
 func (s Stream) RestoreGroup(state StreamGroupState) error {
-	quiet := Quiet{Txn: s.Txn}
+	quiet := quietStream{s.Txn}
 	g := StreamGroup{Txn: quiet, Key: s.Key, Name: state.Name}
 	if err := g.Create(StreamGroupStart{ID: state.Last}); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s Stream) RestoreGroup(state StreamGroupState) error {
 			return err
 		}
 		made.seen, made.active = c.Seen, max(c.Active, neverActive)
-		if err := o.putConsumer(&made); err != nil {
+		if err := o.putConsumer(made); err != nil {
 			return err
 		}
 		numbers[c.Name] = made.number

@@ -49,8 +49,8 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if o.last == MaxStreamID { // nothing comes after it
 		return nil
 	}
-	ids := o.roomForIDs() // the records are written after the walk, which they would disturb
-	all := StreamRange{From: o.last.Next(), To: MaxStreamID, Count: r.Count, place: &o.place}
+	var ids []StreamID // the records are written after the walk, which they would disturb
+	all := StreamRange{From: o.last.Next(), To: MaxStreamID, Count: r.Count}
 	err = g.stream().visit(o.coll, all, func(id StreamID, fields [][]byte) bool {
 		ids = append(ids, id)
 		return visit(id, fields)
@@ -58,7 +58,6 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	o.keepIDs(ids)
 	if err := o.advance(ids); err != nil {
 		return err
 	}
@@ -71,15 +70,10 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 			return err
 		}
 	}
-	if err := o.acted(&c); err != nil {
+	if err := o.acted(c); err != nil {
 		return err
 	}
-	if err := o.put(); err != nil {
-		return err
-	}
-	o.consumerKnown = c
-	o.note()
-	return nil
+	return o.put()
 }
 
 // History calls visit for what is pending for a consumer after an id, which counts as one more delivery, until it
@@ -149,15 +143,11 @@ const (
 
 // advance moves the group past entries, which follow each other.
 func (o *streamGroup) advance(ids []StreamID) error {
-	if !o.informed {
-		meta, err := o.Txn.StreamMeta(o.coll)
-		if err != nil {
-			return err
-		}
-		o.meta, o.informed = meta, true
-		o.first, _ = o.coll.FirstEntry()
+	info, err := o.Txn.StreamMeta(o.Key, o.coll)
+	if err != nil {
+		return err
 	}
-	info, first := o.meta, o.first
+	first, _ := o.coll.FirstEntry()
 	for _, id := range ids {
 		switch {
 		case o.read != unknownRead && !o.last.Less(first) && !hasTombstones(info, first, o.last):

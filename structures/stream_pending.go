@@ -38,13 +38,12 @@ func (o *streamGroup) pendingOf(id StreamID) (p pending, ok bool, err error) {
 }
 
 func (o *streamGroup) putPending(p pending) error {
-	_, err := o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries, 0)
-	return err
+	return o.putNumbers(keydir.PendingElem(o.number, p.id), p.consumer, p.delivered, p.deliveries)
 }
 
 // removePending removes a pending entry, and says whether it was there.
 func (o *streamGroup) removePending(id StreamID) (bool, error) {
-	n, err := o.Txn.DeleteGroups(o.coll, o.all, keydir.PendingElem(o.number, id))
+	n, err := o.Txn.DeleteGroups(o.Key, o.all, keydir.PendingElem(o.number, id))
 	return n > 0, err
 }
 
@@ -224,7 +223,7 @@ func (g StreamGroup) PendingSummary() (sum StreamPendingSummary, err error) {
 
 // Ack takes entries off what is pending, and returns how many were there; 0 without a group. O(log n) an id.
 func (g StreamGroup) Ack(ids []StreamID) (n int, err error) {
-	o, _, err := g.find(false)
+	o, _, err := g.find()
 	if err == ErrNoGroup {
 		return 0, nil
 	}
@@ -240,6 +239,5 @@ func (g StreamGroup) Ack(ids []StreamID) (n int, err error) {
 			n++
 		}
 	}
-	o.note()
 	return n, nil
 }

@@ -46,7 +46,7 @@ func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 	if n <= 0 {
 		return 0, nil
 	}
-	info, err := s.Txn.StreamMeta(f)
+	info, err := s.Txn.StreamMeta(s.Key, f)
 	if err != nil {
 		return 0, err
 	}
@@ -54,12 +54,12 @@ func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 		info.First = f.EntryAt(n)
 	} else if last, _ := f.LastEntry(); last != MaxStreamID {
 		info.First = last.Next()
-	} else if _, err := s.Txn.DeleteEntry(f, last); err != nil { // nothing is after it
+	} else if _, err := s.Txn.DeleteEntry(s.Key, f, last); err != nil { // nothing is after it
 		return 0, err
 	} else {
 		info.First = last
 	}
-	return n, notifyUnless(s.Txn, EventXTrim, s.Key, s.Txn.PutStreamMeta(f, info))
+	return n, notifyUnless(s.Txn, EventXTrim, s.Key, s.Txn.PutStreamMeta(s.Key, f, info))
 }
 
 // entriesBefore counts the entries before an id, of which there are few: those that were trimmed before are gone.

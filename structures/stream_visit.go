@@ -75,12 +75,6 @@ func (v *streamVisitor) list(f keydir.Collection, r StreamRange, n int) {
 	switch {
 	case r.Reverse:
 		f.DescendEntries(r.To, one)
-	case r.place != nil:
-		for from, more := r.From, true; more; {
-			id, loc, ok := f.NextEntry(from, r.place)
-			more = ok && one(id, loc) && id != MaxStreamID
-			from = id.Next()
-		}
 	default:
 		f.AscendEntries(r.From, one)
 	}

@@ -5,7 +5,7 @@ import "github.com/stavedb/stave/keydir"
 // String is a key that holds a byte string. Unlike Redis's, a value has one encoding on disk, its
 // bytes; whether it is a number is decided when it is used as one.
 type String struct {
-	Txn Txn
+	Txn StringTxn
 	Key string
 }
 
@@ -168,7 +168,7 @@ func (s String) Append(value []byte) (int, error) {
 // GetMany calls visit with the value of each of several strings, in the order of the keys, until it
 // returns false. nil stands for a key that does not exist or has another type. The slice is valid
 // during the call only. O(length) a key.
-func GetMany(t Txn, keys []string, visit func(i int, value []byte) bool) error {
+func GetMany(t StringTxn, keys []string, visit func(i int, value []byte) bool) error {
 	buf := make([]byte, 0, 64) // never nil: an empty value is not a missing one
 	for i, key := range keys {
 		s := String{Txn: t, Key: key}
@@ -196,7 +196,7 @@ func (s String) GetAndDelete() (value []byte, ok bool, err error) {
 	if value, ok, err = s.Get(nil); err != nil || !ok {
 		return nil, false, err
 	}
-	_, err = Key(s).Delete()
+	_, err = deleteKey(s.Txn, s.Key)
 	return value, true, err
 }
 
@@ -212,7 +212,7 @@ func (s String) GetAndExpire(dst []byte, deadline, now int64) ([]byte, bool, err
 		return dst, false, err
 	}
 	if deadline <= now {
-		_, err = Key(s).Delete()
+		_, err = deleteKey(s.Txn, s.Key)
 	} else {
 		err = notifyUnless(s.Txn, EventExpire, s.Key, s.Txn.SetDeadline(s.Key, deadline))
 	}

@@ -236,7 +236,7 @@ func (s String) edit(c *stringValue, n, offset int, part []byte) error {
 			copy(buf[first:], chunk)
 			chunk, *scratch = buf, buf
 		}
-		if err := s.Txn.PutIndex(c.chunks, keydir.ChunkIndex(c.size, number), chunk); err != nil {
+		if err := s.Txn.PutIndex(s.Key, c.chunks, keydir.ChunkIndex(c.size, number), chunk); err != nil {
 			return err
 		}
 		offset, part = offset+k, part[k:]
@@ -376,7 +376,7 @@ func (p *chunkCache) flush() error {
 		if !x.changed {
 			continue
 		}
-		if err := p.s.Txn.PutIndex(p.c.chunks, keydir.ChunkIndex(p.c.size, number), x.data); err != nil {
+		if err := p.s.Txn.PutIndex(p.s.Key, p.c.chunks, keydir.ChunkIndex(p.c.size, number), x.data); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ const maxLCS = MaxString / 4
 
 // LongestCommonSubsequence compares the strings at two keys; one that does not
 // exist is empty. Time is O(length * length), memory a bit for each comparison.
-func LongestCommonSubsequence(t Txn, a, b string) (LCS, error) {
+func LongestCommonSubsequence(t StringTxn, a, b string) (LCS, error) {
 	left, err := lcsOperand(t, a)
 	if err != nil {
 		return LCS{}, err
@@ -33,7 +33,7 @@ func LongestCommonSubsequence(t Txn, a, b string) (LCS, error) {
 
 // lcsOperand reads a string. A key of another type is refused with a text of its
 // own, as in Redis.
-func lcsOperand(t Txn, key string) ([]byte, error) {
+func lcsOperand(t StringTxn, key string) ([]byte, error) {
 	value, _, err := String{Txn: t, Key: key}.Get(nil)
 	if err == ErrWrongType {
 		return nil, ErrLCSType
@@ -44,7 +44,7 @@ func lcsOperand(t Txn, key string) ([]byte, error) {
 // longestCommon is the textbook's dynamic programming, row by row. To walk back
 // it is enough to know, of bytes that differ, whether the longer sequence was
 // found above: one bit a cell, where a table of lengths has 32.
-func longestCommon(t Txn, a, b []byte) (LCS, error) {
+func longestCommon(t Steps, a, b []byte) (LCS, error) {
 	row := make([]uint32, len(b)+1)
 	above := make([]uint64, (len(a)*len(b)+63)/64)
 	cell := 0

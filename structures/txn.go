@@ -2,12 +2,81 @@ package structures
 
 import "github.com/stavedb/stave/keydir"
 
-// Txn is what the types need of a store: facts about one key at a time, inside
-// one atomic unit that reads its own writes. Input may be reused after return.
+// Txn is what the types need of a store: facts about one key at a time, inside one atomic unit that reads its own
+// writes. Input may be reused after return. It is the union of what the interfaces below have by concern, for calls that
+// deal with keys of any type; each type asks for no more than its own (StringTxn, HashTxn ...).
 type Txn interface {
+	Base
+	Strings
+	Elements
+	Scores
+	Indexes
+	FieldDeadlines
+	Entries
+	Groups
+}
+
+// Base is what every type needs.
+type Base interface {
+	Keys
+	Values
+	Deadlines
+	Steps
+	Events
+}
+
+// What the single types need.
+type (
+	// StringTxn is for strings, whose chunks are elements with an index.
+	StringTxn interface {
+		Base
+		Strings
+		Indexes
+	}
+	// HashTxn is for hashes.
+	HashTxn interface {
+		Base
+		Elements
+		FieldDeadlines
+	}
+	// SetTxn is for sets.
+	SetTxn interface {
+		Base
+		Elements
+	}
+	// SortedSetTxn is for sorted sets.
+	SortedSetTxn interface {
+		Base
+		Elements
+		Scores
+	}
+	// ListTxn is for lists.
+	ListTxn interface {
+		Base
+		Indexes
+	}
+	// StreamTxn is for streams and their groups.
+	StreamTxn interface {
+		Base
+		Entries
+		Groups
+	}
+)
+
+// Keys are what keys hold as a whole.
+type Keys interface {
 	// Find says what key holds now. Slot.Type is None if the key is absent or
 	// expired; the Collection is valid for collections.
 	Find(key string) (keydir.Slot, keydir.Collection, error)
+	// Collection finds or makes the collection at key. The caller has checked the
+	// type.
+	Collection(key string, t keydir.Type) (keydir.Collection, error)
+	// Drop deletes key whole, with its deadline, and says whether it was there.
+	Drop(key string) (bool, error)
+}
+
+// Values are read from the log.
+type Values interface {
 	// Value appends to dst the value of a record that Find or a collection gave loc for, once it is proved to be that
 	// of the key and the element. elem is a hash's field, the index of a list or a chunk as AppendIndex has it, the id
 	// of an entry as its record has it, or empty for a string.
@@ -19,7 +88,10 @@ type Txn interface {
 	ValuePart(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc, from, to int) ([]byte, error)
 	// ValueLen is the length of what Value would append.
 	ValueLen(key, elem string, t keydir.Type, loc keydir.Loc) (int, error)
+}
 
+// Strings are written in one record, or in chunks.
+type Strings interface {
 	// PutString makes key a string in one record, whatever it held before. The
 	// deadline stays.
 	PutString(key string, value []byte) error
@@ -28,43 +100,85 @@ type Txn interface {
 	PutChunks(key string, value []byte, size int) (keydir.Collection, error)
 	// ChunkSize is into how many bytes strings are cut that are long when they are set.
 	ChunkSize() int
-	// Collection finds or makes the collection at key. The caller has checked the
-	// type.
-	Collection(key string, t keydir.Type) (keydir.Collection, error)
+}
+
+// Elements are those of a collection that have names: fields and members.
+type Elements interface {
 	// PutElem writes a hash field, or a set member with a nil value.
-	PutElem(f keydir.Collection, elem string, value []byte) error
-	// PutScored writes a sorted set's member. score is in the order-preserving
-	// form of internal/ordered.
-	PutScored(f keydir.Collection, elem string, score uint64) error
-	// PutIndex writes a list element, or a chunk of a string.
-	PutIndex(f keydir.Collection, index int64, value []byte) error
-	// PutEntry adds an entry to a stream, after all others.
-	PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error
-	// DeleteEntry deletes an entry of a stream, and says whether it was there; then PutStreamMeta follows.
-	DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error)
-	// StreamMeta is what is known of a stream besides its entries, and LastEntryID the Last of it.
-	StreamMeta(f keydir.Collection) (keydir.StreamMeta, error)
-	LastEntryID(f keydir.Collection) (keydir.StreamID, error)
-	// PutStreamMeta writes that, and removes all entries before First, which never goes back. Len is as counted.
-	PutStreamMeta(f keydir.Collection, m keydir.StreamMeta) error
-	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it
-	// has none.
-	StreamGroups(f keydir.Collection) (keydir.Collection, error)
-	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
-	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
-	// PutGroups returns where the record is. Who passes that as at, with another value that has the same first part, may save
-	// the search for it.
-	PutGroups(f, all keydir.Collection, elem string, value []byte, at keydir.Loc) (keydir.Loc, error)
-	DeleteGroups(f, all keydir.Collection, elem string) (int, error)
-	// LastGroup returns the KnownGroup of the namespace, in which its user notes what it knows; nil if there is none. changes
-	// is a number that each change of the transaction replaces, and each rollback.
-	LastGroup() (known *KnownGroup, changes uint64)
+	PutElem(key string, f keydir.Collection, elem string, value []byte) error
 	// DeleteElem deletes from a hash, a set or a sorted set, and says whether
 	// elem was there.
-	DeleteElem(f keydir.Collection, elem string) (bool, error)
-	// DeleteIndex deletes from a list.
-	DeleteIndex(f keydir.Collection, index int64) (bool, error)
+	DeleteElem(key string, f keydir.Collection, elem string) (bool, error)
+}
 
+// Scores are those of members.
+type Scores interface {
+	// PutScored writes a sorted set's member. score is in the order-preserving
+	// form of internal/ordered.
+	PutScored(key string, f keydir.Collection, elem string, score uint64) error
+}
+
+// Indexes are the elements of a list, and the chunks of a string.
+type Indexes interface {
+	// PutIndex writes a list element, or a chunk of a string.
+	PutIndex(key string, f keydir.Collection, index int64, value []byte) error
+	// DeleteIndex deletes from a list.
+	DeleteIndex(key string, f keydir.Collection, index int64) (bool, error)
+}
+
+// Entries are those of a stream, and what is known of it besides them.
+type Entries interface {
+	// PutEntry adds an entry to a stream, after all others.
+	PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error
+	// DeleteEntry deletes an entry of a stream, and says whether it was there; then PutStreamMeta follows.
+	DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error)
+	// StreamMeta is what is known of a stream besides its entries, and LastEntryID the Last of it.
+	StreamMeta(key string, f keydir.Collection) (keydir.StreamMeta, error)
+	LastEntryID(key string, f keydir.Collection) (keydir.StreamID, error)
+	// PutStreamMeta writes that, and removes all entries before First, which never goes back. Len is as counted.
+	PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error
+	// Unwatched is the transaction for writes that are no change to who watches the key, and have no event.
+	Unwatched() StreamTxn
+}
+
+// Groups are the consumer groups of a stream, with consumers and pending entries (keydir/streamgroups.go).
+type Groups interface {
+	// StreamGroups is what the groups of a stream have (keydir/streamgroups.go); a collection that is not valid if it
+	// has none.
+	StreamGroups(key string) (keydir.Collection, error)
+	// PutGroups writes an element of it, and DeleteGroups removes one, or all that the name of a tombstone says, and
+	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
+	PutGroups(key string, all keydir.Collection, elem string, value []byte) error
+	DeleteGroups(key string, all keydir.Collection, elem string) (int, error)
+}
+
+// Deadlines are those of keys.
+type Deadlines interface {
+	// Deadline is the Unix millisecond from which key is gone.
+	Deadline(key string) (ms int64, ok bool)
+	// SetDeadline gives a key that exists a deadline, replacing any other.
+	SetDeadline(key string, ms int64) error
+	// ClearDeadline takes the deadline away and says whether there was one.
+	ClearDeadline(key string) (bool, error)
+}
+
+// FieldDeadlines are those of the fields of a hash.
+type FieldDeadlines interface {
+	// FieldDeadlines are the deadlines of a hash's fields, by field and in order,
+	// and the moment of the atomic unit in Unix milliseconds; a collection that is not
+	// valid if no field has one. A score is a deadline in the order-preserving form
+	// of internal/ordered. From its deadline on a field is as good as gone, but
+	// Find only hides keys of which nothing else is left.
+	FieldDeadlines(key string) (deadlines keydir.Collection, now int64, err error)
+	// SetFieldDeadline gives a field that exists a deadline, replacing any other.
+	SetFieldDeadline(key, field string, ms int64) error
+	// ClearFieldDeadline takes the deadline of a field away and says whether there
+	// was one. PutElem leaves it, DeleteElem takes it too.
+	ClearFieldDeadline(key, field string) (bool, error)
+}
+
+// Steps are how a call that takes long lets others work, and ends early.
+type Steps interface {
 	// Yield is called between two steps of a call that makes many: the transaction may let others work, on other
 	// keys, before it continues. What it has read stays right, but a name that is memory of a collection which is not
 	// Collection.Private may be gone.
@@ -76,39 +190,18 @@ type Txn interface {
 	Room(n int) error
 	// Apart runs fn, which takes long and uses nothing of the Txn but Step, while others may work.
 	Apart(fn func())
+}
 
-	// Drop deletes key whole, with its deadline, and says whether it was there.
-	Drop(key string) (bool, error)
-
-	// Deadline is the Unix millisecond from which key is gone.
-	Deadline(key string) (ms int64, ok bool)
-	// SetDeadline gives a key that exists a deadline, replacing any other.
-	SetDeadline(key string, ms int64) error
-	// ClearDeadline takes the deadline away and says whether there was one.
-	ClearDeadline(key string) (bool, error)
-
-	// FieldDeadlines are the deadlines of a hash's fields, by field and in order,
-	// and the moment of the atomic unit in Unix milliseconds; a collection that is not
-	// valid if no field has one. A score is a deadline in the order-preserving form
-	// of internal/ordered. From its deadline on a field is as good as gone, but
-	// Find only hides keys of which nothing else is left.
-	FieldDeadlines(f keydir.Collection) (deadlines keydir.Collection, now int64, err error)
-	// SetFieldDeadline gives a field that exists a deadline, replacing any other.
-	SetFieldDeadline(f keydir.Collection, field string, ms int64) error
-	// ClearFieldDeadline takes the deadline of a field away and says whether there
-	// was one. PutElem leaves it, DeleteElem takes it too.
-	ClearFieldDeadline(f keydir.Collection, field string) (bool, error)
-
+// Events are for listeners.
+type Events interface {
 	// Notify reports what a call has done to key, for listeners. It is called once the call cannot
 	// fail any more but for the store.
 	Notify(e EventKind, key string)
-	// Unwatched is the transaction for writes that are no change to who watches the key, and have no event.
-	Unwatched() Txn
 }
 
 // open finds the collection at key and proves its type. A key that is absent
 // gives the zero Collection and no error.
-func open(t Txn, key string, want keydir.Type) (keydir.Collection, error) {
+func open(t Base, key string, want keydir.Type) (keydir.Collection, error) {
 	slot, f, err := t.Find(key)
 	switch {
 	case err != nil || slot.Type == keydir.None:
@@ -121,7 +214,7 @@ func open(t Txn, key string, want keydir.Type) (keydir.Collection, error) {
 
 // create is open for writers: an absent collection is made. The caller puts at
 // least one element into it.
-func create(t Txn, key string, want keydir.Type) (keydir.Collection, error) {
+func create(t Base, key string, want keydir.Type) (keydir.Collection, error) {
 	f, err := open(t, key, want)
 	if err != nil || f.Valid() {
 		return f, err
@@ -132,7 +225,7 @@ func create(t Txn, key string, want keydir.Type) (keydir.Collection, error) {
 // afterDelete is called after elements were deleted, by which event. The last one
 // takes the key with it, and a key that is made again must not inherit the
 // deadline.
-func afterDelete(t Txn, key string, f keydir.Collection, e EventKind) error {
+func afterDelete(t Base, key string, f keydir.Collection, e EventKind) error {
 	t.Notify(e, key)
 	if f.Len() > 0 {
 		return nil
@@ -142,7 +235,7 @@ func afterDelete(t Txn, key string, f keydir.Collection, e EventKind) error {
 }
 
 // dropAll is for calls that delete all elements at once, by which event.
-func dropAll(t Txn, key string, e EventKind) error {
+func dropAll(t Base, key string, e EventKind) error {
 	_, err := t.Drop(key)
 	if err == nil {
 		t.Notify(e, key)

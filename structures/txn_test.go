@@ -28,7 +28,7 @@ type memory struct {
 	now       int64 // for the deadlines of fields
 }
 
-func (m *memory) Unwatched() structures.Txn { return structures.Quiet{Txn: m} }
+func (m *memory) Unwatched() structures.StreamTxn { return structures.Quiet{Txn: m} }
 
 func (m *memory) Notify(e structures.EventKind, key string) {
 	m.events = append(m.events, e.String()+" "+key)
@@ -172,7 +172,7 @@ func (m *memory) PutChunks(key string, value []byte, size int) (keydir.Collectio
 	m.unlink(key)
 	f := m.dir.NewCollection(m.seed.Hash(key), keydir.Chunks, key)
 	for i := 0; i*size < len(value); i++ {
-		if err := m.PutIndex(f, keydir.ChunkIndex(size, i), value[i*size:min((i+1)*size, len(value))]); err != nil {
+		if err := m.PutIndex(key, f, keydir.ChunkIndex(size, i), value[i*size:min((i+1)*size, len(value))]); err != nil {
 			return f, err
 		}
 	}
@@ -194,33 +194,33 @@ func (m *memory) Collection(key string, typ keydir.Type) (keydir.Collection, err
 	return m.dir.NewCollection(m.seed.Hash(key), typ, key), nil
 }
 
-func (m *memory) PutElem(f keydir.Collection, elem string, value []byte) error {
-	f.Put(string([]byte(elem)), m.add(f.Key(), string([]byte(elem)), f.Type(), value))
+func (m *memory) PutElem(key string, f keydir.Collection, elem string, value []byte) error {
+	f.Put(string([]byte(elem)), m.add(key, string([]byte(elem)), f.Type(), value))
 	return nil
 }
 
-func (m *memory) PutScored(f keydir.Collection, elem string, score uint64) error {
-	f.PutScored(elem, score, m.add(f.Key(), elem, keydir.ZSet, nil))
+func (m *memory) PutScored(key string, f keydir.Collection, elem string, score uint64) error {
+	f.PutScored(elem, score, m.add(key, elem, keydir.ZSet, nil))
 	return nil
 }
 
-func (m *memory) PutIndex(f keydir.Collection, index int64, value []byte) error {
-	f.PutAt(index, m.add(f.Key(), string(structures.AppendIndex(nil, index)), f.Type(), value))
+func (m *memory) PutIndex(key string, f keydir.Collection, index int64, value []byte) error {
+	f.PutAt(index, m.add(key, string(structures.AppendIndex(nil, index)), f.Type(), value))
 	return nil
 }
 
-func (m *memory) PutEntry(f keydir.Collection, id keydir.StreamID, value []byte) error {
-	f.PutEntry(id, m.add(f.Key(), fmt.Sprintf("%016x-%016x", id.Ms, id.Seq), keydir.Stream, value))
+func (m *memory) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
+	f.PutEntry(id, m.add(key, fmt.Sprintf("%016x-%016x", id.Ms, id.Seq), keydir.Stream, value))
 	return nil
 }
 
-func (m *memory) DeleteEntry(f keydir.Collection, id keydir.StreamID) (bool, error) {
+func (m *memory) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error) {
 	_, existed := f.DeleteEntry(id)
 	return existed, nil
 }
 
-func (m *memory) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
-	s := m.streams[f.Key()]
+func (m *memory) StreamMeta(key string, f keydir.Collection) (keydir.StreamMeta, error) {
+	s := m.streams[key]
 	if last, ok := f.LastEntry(); ok && s.Last.Less(last) {
 		s.Added += uint64(f.CountEntries(s.Last))
 		s.Last = last
@@ -229,44 +229,42 @@ func (m *memory) StreamMeta(f keydir.Collection) (keydir.StreamMeta, error) {
 	return s, nil
 }
 
-func (m *memory) LastEntryID(f keydir.Collection) (keydir.StreamID, error) {
-	s, err := m.StreamMeta(f)
+func (m *memory) LastEntryID(key string, f keydir.Collection) (keydir.StreamID, error) {
+	s, err := m.StreamMeta(key, f)
 	return s.Last, err
 }
 
-func (m *memory) PutStreamMeta(f keydir.Collection, s keydir.StreamMeta) error {
-	if old := m.streams[f.Key()].First; s.First.Less(old) {
+func (m *memory) PutStreamMeta(key string, f keydir.Collection, s keydir.StreamMeta) error {
+	if old := m.streams[key].First; s.First.Less(old) {
 		s.First = old
 	}
 	f.TrimEntries(s.First)
-	m.streams[f.Key()] = s
-	f.SetMeta(m.add(f.Key(), "", keydir.Stream, nil))
+	m.streams[key] = s
+	f.SetMeta(m.add(key, "", keydir.Stream, nil))
 	return nil
 }
 
-func (m *memory) StreamGroups(f keydir.Collection) (keydir.Collection, error) {
-	g, _ := m.dir.FindAlongside(m.seed.Hash(f.Key()), f.Key(), keydir.StreamGroups)
+func (m *memory) StreamGroups(key string) (keydir.Collection, error) {
+	g, _ := m.dir.FindAlongside(m.seed.Hash(key), key, keydir.StreamGroups)
 	return g, nil
 }
 
-func (m *memory) PutGroups(f, _ keydir.Collection, elem string, value []byte, _ keydir.Loc) (keydir.Loc, error) {
+func (m *memory) PutGroups(key string, _ keydir.Collection, elem string, value []byte) error {
 	score, ok := keydir.GroupsScore([]byte(elem), value)
 	if !ok {
-		return 0, fmt.Errorf("%q is no value of %q", value, elem)
+		return fmt.Errorf("%q is no value of %q", value, elem)
 	}
-	g, _ := m.StreamGroups(f)
+	g, _ := m.StreamGroups(key)
 	if !g.Valid() {
-		g = m.dir.NewCollection(m.seed.Hash(f.Key()), keydir.StreamGroups, f.Key())
+		g = m.dir.NewCollection(m.seed.Hash(key), keydir.StreamGroups, key)
 	}
-	loc := m.add(f.Key(), elem, keydir.StreamGroups, value)
+	loc := m.add(key, elem, keydir.StreamGroups, value)
 	g.PutScored(elem, score, loc)
-	return loc, nil
+	return nil
 }
 
-func (m *memory) LastGroup() (*structures.KnownGroup, uint64) { return nil, 0 }
-
-func (m *memory) DeleteGroups(f, _ keydir.Collection, elem string) (n int, err error) {
-	g, _ := m.StreamGroups(f)
+func (m *memory) DeleteGroups(key string, _ keydir.Collection, elem string) (n int, err error) {
+	g, _ := m.StreamGroups(key)
 	ranges, ok := keydir.GroupsRangeOf([]byte(elem))
 	if !g.Valid() || !ok {
 		return 0, nil
@@ -277,12 +275,12 @@ func (m *memory) DeleteGroups(f, _ keydir.Collection, elem string) (n int, err e
 		}
 	}
 	if g.Len() == 0 {
-		m.dir.DropCollection(m.seed.Hash(f.Key()), g)
+		m.dir.DropCollection(m.seed.Hash(key), g)
 	}
 	return n, nil
 }
 
-func (m *memory) DeleteElem(f keydir.Collection, elem string) (existed bool, err error) {
+func (m *memory) DeleteElem(key string, f keydir.Collection, elem string) (existed bool, err error) {
 	if f.Type() == keydir.ZSet {
 		_, _, existed = f.DeleteScored(elem)
 	} else {
@@ -290,7 +288,7 @@ func (m *memory) DeleteElem(f keydir.Collection, elem string) (existed bool, err
 	}
 	if existed {
 		m.deletes++
-		if _, err := m.ClearFieldDeadline(f, elem); err != nil {
+		if _, err := m.ClearFieldDeadline(key, elem); err != nil {
 			return false, err
 		}
 	}
@@ -302,15 +300,15 @@ func (m *memory) fieldDeadlines(key string) (keydir.Collection, int64, error) {
 	return d, m.now, nil
 }
 
-func (m *memory) FieldDeadlines(f keydir.Collection) (keydir.Collection, int64, error) {
-	return m.fieldDeadlines(f.Key())
+func (m *memory) FieldDeadlines(key string) (keydir.Collection, int64, error) {
+	return m.fieldDeadlines(key)
 }
 
-func (m *memory) SetFieldDeadline(f keydir.Collection, field string, ms int64) error {
+func (m *memory) SetFieldDeadline(key, field string, ms int64) error {
+	_, f := m.find(key)
 	if _, ok := f.Get(field); !ok {
 		panic("BUG: a deadline for a field that does not exist")
 	}
-	key := f.Key()
 	d, _, _ := m.fieldDeadlines(key)
 	if !d.Valid() {
 		d = m.dir.NewCollection(m.seed.Hash(key), keydir.FieldDeadlines, key)
@@ -319,8 +317,7 @@ func (m *memory) SetFieldDeadline(f keydir.Collection, field string, ms int64) e
 	return nil
 }
 
-func (m *memory) ClearFieldDeadline(f keydir.Collection, field string) (bool, error) {
-	key := f.Key()
+func (m *memory) ClearFieldDeadline(key, field string) (bool, error) {
 	d, _, _ := m.fieldDeadlines(key)
 	if !d.Valid() {
 		return false, nil
@@ -332,7 +329,7 @@ func (m *memory) ClearFieldDeadline(f keydir.Collection, field string) (bool, er
 	return had, nil
 }
 
-func (m *memory) DeleteIndex(f keydir.Collection, index int64) (bool, error) {
+func (m *memory) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
 	_, existed := f.DeleteAt(index)
 	if existed {
 		m.deletes++

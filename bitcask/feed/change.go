@@ -114,15 +114,15 @@ func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.Fram
 		corrupt := func(reason string) error {
 			return &failure.CorruptError{File: sg.Name, Offset: int64(at), Reason: reason}
 		}
-		switch rec.Kind {
-		case format.KindNamespaces:
+		switch rec.Row().Home {
+		case format.HomeNamespaces:
 			changes, err := f.remap(rec.Value)
 			if err == format.ErrRecord {
 				err = corrupt("namespace map")
 			}
 			c.Changes = append(c.Changes, changes...)
 			return err
-		case format.KindSystem:
+		case format.HomeSystem:
 			c.library(rec)
 			return nil
 		}
@@ -160,72 +160,57 @@ func (c *Commit) library(rec *format.Record) {
 
 // of fills in what a record says. Those that only repeat what follows from others, such as counts, are not shown.
 func (c *Change) of(rec *format.Record) (shown bool, bad string) {
-	switch rec.Kind {
-	case format.KindString:
-		c.Op, c.Value = OpPut, rec.Value
-	case format.KindElement:
-		c.Op = OpPut
-		return true, c.element(rec, rec.Value)
-	case format.KindElementTombstone:
-		c.Op = OpRemove
-		return true, c.element(rec, nil)
-	case format.KindTombstone:
-		c.Op = OpDelete
-	case format.KindDeadline, format.KindFieldDeadline:
-		e := format.Entry{Identity: rec.Identity, Inline: rec.Value}
-		at, err := e.Deadline("")
-		if err != nil {
-			return false, "deadline is not a number"
-		}
-		c.Op, c.Type, c.Element, c.ExpireAt = OpExpire, "", rec.Elem, at
-	case format.KindDeadlineTombstone, format.KindFieldDeadlineTombstone:
-		c.Op, c.Type, c.Element = OpPersist, "", rec.Elem
-	case format.KindMeta:
-		return c.meta(rec)
-	default:
-		return false, ""
+	row := rec.Row()
+	var f format.Fact
+	if bad := f.Read(row, rec.Elem, rec.Value); bad != "" {
+		return false, bad
 	}
-	return true, ""
+	switch {
+	case row.Home == format.HomeLeader:
+		return false, ""
+	case row.Home == format.HomeMeta:
+		return c.meta(rec, &f)
+	case row.Home == format.HomeKey:
+		c.Op = OpDelete
+	case rec.Type == keydir.Deadline, rec.Type == keydir.FieldDeadlines:
+		c.Op, c.Type, c.Element = OpPersist, "", rec.Elem
+		if !row.Removes {
+			c.Op, c.ExpireAt = OpExpire, ordered.ToInt(f.Score)
+		}
+	case row.Removes:
+		c.Op = OpRemove
+		bad = c.element(rec, &f, nil)
+	default:
+		c.Op = OpPut
+		bad = c.element(rec, &f, rec.Value)
+	}
+	return bad == "", bad
 }
 
-// element is of for elements and their tombstones, which have no value.
-func (c *Change) element(rec *format.Record, value []byte) (bad string) {
-	switch rec.Type {
-	case keydir.List, keydir.Chunks:
-		index, ok := format.ParseIndex(rec.Elem)
-		if !ok {
-			return "index"
-		}
-		c.Index, c.Value = index, value
-		if rec.Type == keydir.Chunks {
-			size, number, ok := keydir.ChunkAt(index)
-			if !ok {
-				return "chunk"
-			}
-			c.Index, c.ChunkSize, c.Offset = 0, size, int64(size)*int64(number)
-		}
-	case keydir.ZSet:
-		c.Element = rec.Elem
+// element is of for a string, an element or the tombstone of one, which has no value.
+func (c *Change) element(rec *format.Record, f *format.Fact, value []byte) (bad string) {
+	c.Value = value
+	switch f.Place.By {
+	case format.PartIndex:
+		c.Index = f.Place.Index
+	case format.PartChunk:
+		size, number, _ := keydir.ChunkAt(f.Place.Index)
+		c.ChunkSize, c.Offset = size, int64(size)*int64(number)
+	case format.PartScored:
+		c.Element, c.Value = rec.Elem, nil
 		if c.Op == OpPut {
-			score, ok := ordered.ParseHex(value)
-			if !ok {
-				return "score"
-			}
-			c.Score = ordered.ToFloat(score)
+			c.Score = ordered.ToFloat(f.Score)
 		}
-	case keydir.Stream:
-		id, ok := format.ParseEntryName(rec.Elem)
-		if !ok {
-			return "id of a stream's entry"
-		}
-		c.ID = id.String()
+	case format.PartEntry:
+		ok := false
+		c.ID, c.Value = f.Place.Entry.String(), nil
 		if c.Fields, ok = streamFields(value); !ok {
 			return "fields of a stream's entry"
 		}
-	case keydir.StreamGroups:
-		c.Type, c.Element, c.Value = GroupsType, rec.Elem, value
+	case format.PartGroups:
+		c.Type, c.Element = GroupsType, rec.Elem
 	default:
-		c.Element, c.Value = rec.Elem, value
+		c.Element = rec.Elem
 	}
 	return ""
 }
@@ -244,7 +229,7 @@ func streamFields(value []byte) (fields [][]byte, ok bool) {
 }
 
 // meta is of for records that count: of strings in chunks and of streams they say more.
-func (c *Change) meta(rec *format.Record) (shown bool, bad string) {
+func (c *Change) meta(rec *format.Record, f *format.Fact) (shown bool, bad string) {
 	switch rec.Type {
 	case keydir.Chunks:
 		count := 0
@@ -253,10 +238,7 @@ func (c *Change) meta(rec *format.Record) (shown bool, bad string) {
 		}
 		c.Op = OpLength
 	case keydir.Stream:
-		m, ok := format.ParseStreamMeta(rec.Value)
-		if !ok {
-			return false, format.BadStreamMeta
-		}
+		m := &f.Stream
 		c.Op, c.First, c.Last, c.Deleted, c.Added = OpStream, m.First.String(), m.Last.String(), m.Deleted.String(), m.Added
 	default:
 		return false, ""

@@ -215,7 +215,7 @@ func (f *Feed) findSpaces(ctx context.Context, c originals) error {
 // lastSpaces is the last record about namespaces in a segment, up to a sequence number; nil: there is none.
 func lastSpaces(sg *segment.Segment, upTo uint64) (value []byte, err error) {
 	err = segment.EachEntry(sg, func(e *format.Entry) {
-		if e.Kind == format.KindNamespaces && e.Seq <= upTo {
+		if e.Row().Home == format.HomeNamespaces && e.Seq <= upTo {
 			value = append([]byte{}, e.Inline...)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 type losses map[string][]loss
 
 type loss struct {
-	kind format.Kind
-	typ  keydir.Type
+	row *format.Row
+	typ keydir.Type
 	Lost
 }
 
@@ -23,7 +23,7 @@ func keyOf(ns uint32, key []byte) string {
 
 func (l losses) add(id *format.Identity, lost Lost) {
 	at := keyOf(id.Namespace, id.Key)
-	l[at] = append(l[at], loss{id.Kind, id.Type, lost})
+	l[at] = append(l[at], loss{id.Row(), id.Type, lost})
 }
 
 // replace forgets what a newer record makes of no use, and counts it.
@@ -37,10 +37,10 @@ func (l losses) replace(id *format.Identity) (n uint64) {
 		switch {
 		case !x.replacedBy(id):
 			left = append(left, x)
-		case x.kind == format.KindElementTombstone && x.typ == keydir.Hash && id.Kind == format.KindElement:
+		case x.row.Hides == format.HidesDeadline && !id.Row().Removes && id.Row().Home == x.row.Home:
 			// The field exists again, but no record says any longer that its old deadline is gone.
-			x.kind, x.typ = format.KindFieldDeadlineTombstone, keydir.FieldDeadlines
-			x.Lost.Kind = x.kind.String()
+			x.row, x.typ = format.RowOf(format.KindFieldDeadlineTombstone, keydir.FieldDeadlines), keydir.FieldDeadlines
+			x.Lost.Kind = x.row.Text
 			left = append(left, x)
 		default:
 			n++
@@ -57,23 +57,17 @@ func (l losses) replace(id *format.Identity) (n uint64) {
 // replacedBy reports whether a newer record of the same key says all that the
 // lost one could have said.
 func (x *loss) replacedBy(id *format.Identity) bool {
-	if x.typ == keydir.None || id.Type == keydir.None { // no record of a key
-		return x.kind == id.Kind
+	row := id.Row()
+	if !x.row.OfStripe() || !row.OfStripe() { // no record of a key
+		return x.row == row
 	}
-	switch id.Kind {
-	case format.KindTombstone: // takes the deadline with it
+	switch {
+	case row.Hides == format.HidesKey:
 		return true
-	case format.KindString: // replaces a value of any type, and leaves the deadline
+	case row.Hides == format.HidesContent:
 		return x.typ != keydir.Deadline
-	case format.KindElement, format.KindElementTombstone:
-		if x.typ == keydir.FieldDeadlines { // the tombstone of a field takes its deadline with it
-			return id.Kind == format.KindElementTombstone && id.Type == keydir.Hash && x.Element == string(id.Elem)
-		}
-		return (x.kind == format.KindElement || x.kind == format.KindElementTombstone) && x.typ == id.Type && x.Element == string(id.Elem)
-	case format.KindFieldDeadline, format.KindFieldDeadlineTombstone:
-		return x.typ == keydir.FieldDeadlines && x.Element == string(id.Elem)
-	case format.KindDeadline, format.KindDeadlineTombstone:
-		return x.typ == keydir.Deadline
+	case row.Hides == format.HidesDeadline && x.typ == keydir.FieldDeadlines:
+		return x.Element == string(id.Elem)
 	}
-	return x.kind == id.Kind && x.typ == id.Type // counts
+	return x.row.Home == row.Home && x.typ == id.Type && x.Element == string(id.Elem)
 }

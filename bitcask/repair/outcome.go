@@ -8,6 +8,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/keydir"
 )
@@ -49,7 +50,7 @@ func (v *salvager) report(s *bitcask.Store) error {
 			if err != nil {
 				return err
 			}
-			if x.kind == format.KindFieldDeadlineTombstone && !stale {
+			if x.row.Removes && x.typ == keydir.FieldDeadlines && !stale {
 				v.result.Replaced++ // the deadline is gone all the same
 				continue
 			}
@@ -66,60 +67,41 @@ func (v *salvager) report(s *bitcask.Store) error {
 // shows reports whether the new store holds something that the lost record would have replaced or
 // removed.
 func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
-	if x.kind == format.KindSystem {
+	switch {
+	case x.row.Home == format.HomeSystem:
 		return s.System(x.Key) != nil, nil
-	}
-	if x.kind == format.KindMeta && x.typ != keydir.Stream || x.kind == format.KindNamespaces {
-		return x.kind == format.KindNamespaces, nil // counts have been corrected
+	case x.row.Home == format.HomeNamespaces:
+		return true, nil
+	case x.row.Home == format.HomeMeta && x.row.Hides == format.HidesNothing:
+		return false, nil // counts have been corrected
 	}
 	t, err := s.Begin(false, x.Key)
 	if err != nil {
 		return false, err
 	}
 	defer t.End()
-	if x.typ == keydir.FieldDeadlines {
-		coll, err := t.FieldDeadlines(ns, x.Key)
-		if err != nil || !coll.Valid() {
-			return false, err
-		}
-		_, _, ok := coll.Score(x.Element)
-		return ok, nil
-	}
-	if x.typ == keydir.StreamGroups {
-		coll, err := t.StreamGroups(ns, x.Key)
-		if err != nil || !coll.Valid() {
-			return false, err
-		}
-		_, _, ok := coll.Score(x.Element)
-		return ok || keydir.IsGroupsRange(x.Element), nil
-	}
 	slot, coll, err := t.Find(ns, x.Key)
-	if err != nil || slot.Type == keydir.None {
+	there := slot.Type != keydir.None
+	if err == nil && x.row.Home == format.HomeAlongside {
+		find := t.FieldDeadlines
+		if x.typ == keydir.StreamGroups {
+			find = t.StreamGroups
+		}
+		coll, err = find(ns, x.Key)
+		there = coll.Valid()
+	}
+	if err != nil || !there {
 		return false, err
 	}
-	if x.kind == format.KindMeta { // entries that it had trimmed may be back
-		return coll.Valid() && coll.Type() == keydir.Stream, nil
-	}
-	if x.kind != format.KindElement && x.kind != format.KindElementTombstone {
-		return true, nil
-	}
-	if !coll.Valid() || coll.Type() != x.typ {
-		return false, nil
-	}
-	ok := false
-	switch x.typ {
-	case keydir.ZSet:
-		_, _, ok = coll.Score(x.Element)
-	case keydir.List, keydir.Chunks:
-		if index, valid := format.ParseIndex([]byte(x.Element)); valid {
-			_, ok = coll.LocAt(index)
+	switch x.row.Home {
+	case format.HomeMeta: // entries that it had trimmed may be back
+		return coll.Valid() && coll.Type() == x.typ, nil
+	case format.HomeElement, format.HomeAlongside:
+		if x.row.Hides == format.HidesGroup && keydir.IsGroupsRange(x.Element) {
+			return true, nil
 		}
-	case keydir.Stream:
-		if id, valid := format.ParseEntryName([]byte(x.Element)); valid {
-			_, ok = coll.Entry(id)
-		}
-	default:
-		_, ok = coll.Get(x.Element)
+		p, ok := x.row.PlaceOf([]byte(x.Element))
+		return ok && coll.Valid() && coll.Type() == x.typ && locate.In(coll, &p) != 0, nil
 	}
-	return ok, nil
+	return true, nil
 }

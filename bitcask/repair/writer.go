@@ -12,7 +12,6 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/seam"
-	"github.com/stavedb/stave/keydir"
 )
 
 // writer writes the segments of a new store. The manifest names them
@@ -67,14 +66,7 @@ func (w *writer) add(records []format.Record, e *format.Entry) error {
 			return err
 		}
 	}
-	var feature manifest.Features
-	switch {
-	case e.Kind == format.KindSystem:
-		feature = manifest.FeatureSystem
-	case e.Type == keydir.Stream, e.Type == keydir.StreamGroups:
-		feature = manifest.FeatureExtended
-	}
-	if err := w.man.Need(feature); err != nil {
+	if err := w.man.Need(manifest.FeatureOf(e.Row())); err != nil {
 		return err
 	}
 	at, err := w.out.Begin(int(e.Size), e.Seq)

@@ -36,6 +36,8 @@ type Options struct {
 	ChunkSize int
 	// YieldEvery is how many steps a long transaction makes before it lets others use its stripes. Default: 512.
 	YieldEvery int
+	// Refuse is asked before a transaction gets a record, which fails with its error. Default: nobody is asked.
+	Refuse func() error
 	// Clock, of db alone, is the machine's clock, for tests that step it. Default: time.Now.
 	Clock func() time.Time
 	// Until ends an opening early, with the error of the context. It has no effect on the open store. Default: nothing

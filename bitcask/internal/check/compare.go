@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/keydir"
@@ -162,7 +164,7 @@ func (c *comparison) records(env *Environment, dir *keydir.Directory, stripe int
 	defer c.Unlock(stripe, false)
 	list := map[recordName]keydir.Loc{}
 	dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
-		if slot.Type == keydir.String || slot.Type == keydir.Deadline {
+		if format.LocatedBy(format.HomeSlot, slot.Type).Home != format.NoHome {
 			name := recordName{typ: slot.Type, key: fmt.Sprintf("hash %x", h)} // of one that cannot be read
 			if sg, err := segmentOf(env, slot.Loc); err == nil {
 				_ = sg.Identify(slot.Loc, func(rec *format.Record) { name.key = string(rec.Key) }) // damage is found elsewhere
@@ -175,36 +177,14 @@ func (c *comparison) records(env *Environment, dir *keydir.Directory, stripe int
 		if coll.Meta() != 0 {
 			list[recordName{key: name.key, typ: name.typ, meta: true}] = coll.Meta()
 		}
-		eachElement(coll, func(elem string, loc keydir.Loc) {
-			name.elem = elem
+		locate.Each(coll, func(p *format.Place, loc keydir.Loc) bool {
+			name.elem = strings.Clone(p.Text())
 			list[name] = loc
+			return true
 		})
 		return true
 	})
 	return list, nil
-}
-
-// eachElement calls fn for each element of a collection, with the name that its record has.
-func eachElement(coll keydir.Collection, fn func(elem string, loc keydir.Loc)) {
-	switch coll.Type() {
-	case keydir.List, keydir.Chunks:
-		head, tail := coll.Bounds()
-		for i := head; i <= tail; i++ {
-			if loc, ok := coll.LocAt(i); ok {
-				fn(format.IndexName(i), loc)
-			}
-		}
-	case keydir.Stream:
-		coll.AscendEntries(keydir.StreamID{}, func(id keydir.StreamID, loc keydir.Loc) bool {
-			fn(format.EntryName(id), loc)
-			return true
-		})
-	default:
-		coll.Each(func(elem []byte, loc keydir.Loc) bool {
-			fn(string(elem), loc)
-			return true
-		})
-	}
 }
 
 // reloaded is the dump of a stripe as it is after loading: what its history makes of slots of one hash, and of the order

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/internal/ordered"
@@ -35,19 +36,15 @@ func (c *checker) stripe(ns, stripe int) error {
 		return nil
 	}
 	sp.Dir.Scan(stripe, 0, func(h uint64, slot keydir.Slot) bool {
-		switch slot.Type {
-		case keydir.String:
+		if !slot.Type.Alongside() {
 			c.result.Keys++
-			c.leads(sp, format.KindString, slot.Type, "", "", slot.Loc, false)
-		case keydir.Deadline:
-			c.leads(sp, format.KindDeadline, slot.Type, "", "", slot.Loc, false)
-		case keydir.FieldDeadlines:
-			c.fieldDeadlines(sp, h, sp.Dir.CollectionOf(h, slot))
-		case keydir.StreamGroups:
-			c.streamGroups(sp, h, sp.Dir.CollectionOf(h, slot))
-		default:
-			c.result.Keys++
-			c.collection(sp, sp.Dir.CollectionOf(h, slot))
+		}
+		if row := format.LocatedBy(format.HomeSlot, slot.Type); row.Home != format.NoHome {
+			c.leads(sp, row, slot.Type, "", "", slot.Loc, false)
+		} else if coll := sp.Dir.CollectionOf(h, slot); slot.Type.Alongside() {
+			c.alongside(sp, h, coll)
+		} else {
+			c.collection(sp, coll)
 		}
 		return c.goesOn()
 	})
@@ -56,7 +53,7 @@ func (c *checker) stripe(ns, stripe int) error {
 
 // leads checks that loc leads to the record it should, and returns the record's value. ok is false if it cannot be
 // read: then there is a finding, and nothing can be said about the value.
-func (c *checker) leads(sp *namespace.Space, k format.Kind, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string, ok bool) {
+func (c *checker) leads(sp *namespace.Space, row *format.Row, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string, ok bool) {
 	if !c.goesOn() {
 		return "", false
 	}
@@ -65,7 +62,7 @@ func (c *checker) leads(sp *namespace.Space, k format.Kind, typ keydir.Type, key
 	if err == nil {
 		err = sg.Identify(loc, func(rec *format.Record) {
 			value = string(rec.Value)
-			if rec.Kind != k || rec.Type != typ || rec.Namespace != sp.ID || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
+			if rec.Kind != row.Kind || rec.Type != typ || rec.Namespace != sp.ID || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
 				c.found("I4", sg.Name, int64(loc.Offset()), key, "the keydir expects another record here")
 			}
 		})
@@ -77,54 +74,62 @@ func (c *checker) leads(sp *namespace.Space, k format.Kind, typ keydir.Type, key
 }
 
 func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
-	key, typ := coll.Key(), coll.Type()
-	count := 0
-	switch typ {
+	switch key, typ := coll.Key(), coll.Type(); typ {
 	case keydir.Chunks:
 		c.chunks(sp, coll, key)
-		return
 	case keydir.Stream:
 		c.stream(sp, coll, key)
-		return
-	case keydir.List:
-		head, tail := coll.Bounds()
-		for i := head; i <= tail && c.ended == nil; i++ {
-			if loc, ok := coll.LocAt(i); ok {
-				count++
-				c.leads(sp, format.KindElement, typ, key, format.IndexName(i), loc, true)
-			}
-		}
-		if int64(count) != tail-head+1 {
-			c.found("I5", "", 0, key, "list has holes: %d elements from %d to %d", count, head, tail)
-		}
 	default:
-		coll.Scan(0, func(_ uint64, elem []byte, loc keydir.Loc) bool {
-			count++
-			value, ok := c.leads(sp, format.KindElement, typ, key, string(elem), loc, true)
-			if ok && typ == keydir.ZSet {
-				if score, _, _ := coll.Score(string(elem)); value != string(ordered.AppendHex(nil, score)) {
-					c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "score %s of member %q differs from the keydir's", value, elem)
-				}
+		count := c.elements(sp, coll)
+		if typ == keydir.List {
+			if head, tail := coll.Bounds(); int64(count) != tail-head+1 {
+				c.found("I5", "", 0, key, "list has holes: %d elements from %d to %d", count, head, tail)
 			}
-			return c.ended == nil
-		})
+		}
+		c.meta(sp, coll, key, string(format.AppendMeta(nil, typ, 0, count)), count)
 	}
-	c.meta(sp, coll, key, string(format.AppendMeta(nil, typ, 0, count)), count)
 }
 
-// fieldDeadlines checks the deadlines of the fields of one hash.
-func (c *checker) fieldDeadlines(sp *namespace.Space, h uint64, coll keydir.Collection) {
-	key := coll.Key()
-	coll.Scan(0, func(_ uint64, field []byte, loc keydir.Loc) bool {
-		value, ok := c.leads(sp, format.KindFieldDeadline, keydir.FieldDeadlines, key, string(field), loc, true)
-		if score, _, _ := coll.Score(string(field)); ok && value != strconv.FormatInt(ordered.ToInt(score), 10) {
-			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline %s of field %q differs from the keydir's", value, field)
+// elements checks that each element of a collection has its record, with the score that the keydir has, and counts them.
+func (c *checker) elements(sp *namespace.Space, coll keydir.Collection) (count int) {
+	key, typ := coll.Key(), coll.Type()
+	row := locate.ElementsOf(typ)
+	locate.Each(coll, func(p *format.Place, loc keydir.Loc) bool {
+		count++
+		value, ok := c.leads(sp, row, typ, key, p.Text(), loc, true)
+		if ok && row.Value != format.NoValue {
+			if score, _, _ := coll.Score(p.Name); !sameScore(row, p.Name, value, score) {
+				c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%q of %q differs from the keydir's", value, p.Name)
+			}
 		}
 		return c.ended == nil
 	})
-	LostFields(sp.Dir, h, key, coll, func(field []byte, loc keydir.Loc) {
-		c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
-	})
+	return count
+}
+
+// sameScore reports whether a value is the text of a score.
+func sameScore(row *format.Row, name, value string, score uint64) bool {
+	switch row.Value {
+	case format.ValueScore:
+		return value == string(ordered.AppendHex(nil, score))
+	case format.ValueDeadline:
+		return value == strconv.FormatInt(ordered.ToInt(score), 10)
+	}
+	want, ok := row.Score([]byte(name), []byte(value))
+	return ok && want == score
+}
+
+// alongside checks a collection that stands alongside the content of a key, and that the content is there.
+func (c *checker) alongside(sp *namespace.Space, h uint64, coll keydir.Collection) {
+	key := coll.Key()
+	c.elements(sp, coll)
+	if coll.Type() == keydir.FieldDeadlines {
+		LostFields(sp.Dir, h, key, coll, func(field []byte, loc keydir.Loc) {
+			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "deadline of field %q, which is not there", field)
+		})
+	} else if stream, ok := sp.Dir.FindCollection(h, key); !ok || stream.Type() != keydir.Stream {
+		c.found("I5", "", 0, key, "groups of a stream that is not there")
+	}
 }
 
 // LostFields calls fn for the fields that have a deadline but do not exist.
@@ -151,7 +156,7 @@ func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want st
 		return
 	}
 	file, at := format.DataName(loc.Segment()), int64(loc.Offset())
-	value, ok := c.leads(sp, format.KindMeta, coll.Type(), key, format.MetaLen, loc, true)
+	value, ok := c.leads(sp, format.LocatedBy(format.HomeMeta, coll.Type()), coll.Type(), key, format.MetaLen, loc, true)
 	if ok && value != want || count != coll.Len() {
 		c.found("I5", file, at, key, "meta record says %q, the keydir has %d elements, counted %q", value, coll.Len(), want)
 	}
@@ -176,7 +181,7 @@ func (c *checker) meta(sp *namespace.Space, coll keydir.Collection, key, want st
 	rest := buf[first.Size:]
 	for _, w := range bounds {
 		rec, err := format.ParseRecord(rest)
-		if err != nil || rec.Kind != format.KindBound || string(rec.Elem) != w.name || string(rec.Value) != w.value {
+		if err != nil || !rec.Kind.Follows() || string(rec.Elem) != w.name || string(rec.Value) != w.value {
 			c.found("I5", file, at, key, "%s is not %s", w.name, w.value)
 			return
 		}
@@ -195,7 +200,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 			continue
 		}
 		count++
-		value, ok := c.leads(sp, format.KindElement, keydir.Chunks, key, format.IndexName(i), loc, true)
+		value, ok := c.leads(sp, locate.ElementsOf(keydir.Chunks), keydir.Chunks, key, format.IndexName(i), loc, true)
 		if !ok {
 			read = false
 			continue
@@ -208,7 +213,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 	}
 	if !read { // its length is unknown, too
 		if coll.Meta() != 0 {
-			c.leads(sp, format.KindMeta, keydir.Chunks, key, format.MetaLen, coll.Meta(), true)
+			c.leads(sp, format.LocatedBy(format.HomeMeta, keydir.Chunks), keydir.Chunks, key, format.MetaLen, coll.Meta(), true)
 		}
 		return
 	}
@@ -219,7 +224,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 func (c *checker) system() {
 	sp := new(namespace.Space)
 	for name, r := range c.System.Dump() {
-		value, ok := c.leads(sp, format.KindSystem, keydir.None, name, "", r.Loc, true)
+		value, ok := c.leads(sp, format.LocatedBy(format.HomeSystem, keydir.None), keydir.None, name, "", r.Loc, true)
 		if ok && value != string(r.Value) {
 			c.found("I4", format.DataName(r.Loc.Segment()), int64(r.Loc.Offset()), name, "the system record is not what is known of it")
 		}

@@ -22,9 +22,9 @@ func TestValidate(t *testing.T) {
 		bad       string // part of the reason; "": it is sound
 	}{
 		{format.KindString, keydir.String, "", "any\x00thing", ""},
-		{format.KindDeadline, keydir.None, "", "1700000000000", ""},
-		{format.KindDeadline, keydir.None, "", "soon", "deadline is not a number"},
-		{format.KindFieldDeadline, keydir.Hash, "f", "", "deadline is not a number"},
+		{format.KindDeadline, keydir.Deadline, "", "1700000000000", ""},
+		{format.KindDeadline, keydir.Deadline, "", "soon", "deadline is not a number"},
+		{format.KindFieldDeadline, keydir.FieldDeadlines, "f", "", "deadline is not a number"},
 		{format.KindElement, keydir.Hash, "any", "", ""},
 		{format.KindElement, keydir.ZSet, "m", "3ff0000000000000", ""},
 		{format.KindElement, keydir.ZSet, "m", "1.0", "score is not 16 hex digits"},

@@ -68,7 +68,7 @@ func AppendRecordHeader(dst []byte, k Kind, t keydir.Type, seqDelta int64, ns ui
 	}
 	dst = binary.AppendUvarint(dst, uint64(ns))
 	dst = binary.AppendUvarint(dst, uint64(keyLen))
-	if hasElement(k, t) {
+	if HasElement(k, t) {
 		dst = binary.AppendUvarint(dst, uint64(elemLen))
 	}
 	return binary.AppendUvarint(dst, uint64(valueLen))
@@ -126,11 +126,11 @@ func ParseHeader(b []byte) (h RecordHeader, err error) {
 	}
 	h.Namespace = uint32(r.Next(1<<32 - 1))
 	h.KeyLen = int(r.Next(MaxKey))
-	if hasElement(h.Kind, h.typ) {
+	if HasElement(h.Kind, h.typ) {
 		h.elemLen = int(r.Next(MaxElementPart))
 	}
 	h.valueLen = int(r.Next(MaxValue))
-	if r.Bad || h.Kind == KindSystem && !h.unknown && !ValidSystem(h.KeyLen, h.valueLen) {
+	if r.Bad || RowOf(h.Kind, h.typ).Home == HomeSystem && !ValidSystem(h.KeyLen, h.valueLen) {
 		return h, ErrRecord
 	}
 	h.Size = r.At

@@ -17,8 +17,8 @@ const (
 // extended reports whether a type is one of the second table.
 func extended(t keydir.Type) bool { return t == keydir.Stream || t == keydir.StreamGroups }
 
-// hasElement reports whether the name of a record has a part after the key.
-func hasElement(k Kind, t keydir.Type) bool { return k.HasElement() || extended(t) }
+// HasElement reports whether the name of a record has a part after the key.
+func HasElement(k Kind, t keydir.Type) bool { return RowOf(k, t).Part != NoPart || k.Extended() }
 
 // SecondTag packs kind and type of the second table.
 func SecondTag(k Kind, t keydir.Type) byte {

@@ -8,13 +8,6 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// What a CorruptError says of records of streams.
-const (
-	BadStreamMeta = "no meta record of a stream"
-	BadEntryName  = "no id of an entry of a stream"
-	BadGroups     = "no group, consumer or pending entry of a stream"
-)
-
 // EntryName is the text of the id of a stream's entry in its name: time and number, each in 16 hex
 // digits, so that names sort as ids do.
 func EntryName(id keydir.StreamID) string {

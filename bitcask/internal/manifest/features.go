@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
+	"github.com/stavedb/stave/bitcask/internal/format"
 )
 
 // Features of the format that a store uses. Each is a bit in the flags of the manifest's header. A
@@ -23,6 +24,11 @@ const (
 	// knownFeatures are those that this build reads.
 	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings
 )
+
+// FeatureOf is the bit that announces records of a row; 0: none.
+func FeatureOf(row *format.Row) Features {
+	return [...]Features{format.NeedsSystem: FeatureSystem, format.NeedsExtended: FeatureExtended}[row.Needs]
+}
 
 // check returns ErrVersion if there is a bit that this build does not know.
 func (f Features) check() error {

@@ -30,8 +30,9 @@ func (sw *Batch) Add(e *format.Entry, hash uint64, from uint32) *BatchEntry {
 		name: uint32(len(sw.names)), Kind: e.Kind, Type: e.Type,
 	})
 	x := &sw.Entries[len(sw.Entries)-1]
-	x.Empty = e.Kind == format.KindSystem && len(e.Inline) == 0
-	if e.Kind.InCollection() || e.Kind == format.KindSystem {
+	row := e.Row()
+	x.Empty = row.Home == format.HomeSystem && len(e.Inline) == 0
+	if row.InCollection() || row.Home == format.HomeSystem {
 		x.keyLen, x.elemLen = uint32(len(e.Key)), uint32(len(e.Elem))
 		sw.names = append(append(sw.names, e.Key...), e.Elem...)
 	}

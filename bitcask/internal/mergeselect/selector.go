@@ -116,13 +116,14 @@ func (sel *Selector) fill(sw *mergeinput.Batch) (done bool, err error) {
 
 // judge decides, under the stripe's lock, whether an entry still says something.
 func (sel *Selector) judge(sw *mergeinput.Batch, sp *namespace.Space, x *mergeinput.BatchEntry) {
+	row := format.RowOf(x.Kind, x.Type)
 	switch {
-	case x.Kind.Tombstone():
+	case row.Removes:
 		x.Keep = !sel.index.Spaces.Dead(x.Namespace) // else fill has decided
-	case x.Kind == format.KindSystem:
+	case row.Home == format.HomeSystem:
 		id := sw.Identity(x)
 		x.Keep = sel.index.System.Keep(string(id.Key), sel.loc(x), x.Seq, sel.outside, x.Empty)
-	case x.Kind == format.KindNamespaces:
+	case row.Home == format.HomeNamespaces:
 		sel.index.Spaces.Mu.Lock()
 		defer sel.index.Spaces.Mu.Unlock()
 		x.Keep = sel.index.Spaces.Record == sel.loc(x)

@@ -4,6 +4,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/indexfile"
+	"github.com/stavedb/stave/bitcask/internal/locate"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/segment"
@@ -34,7 +35,8 @@ type Applier struct {
 
 	*Index
 	after *indexfile.Contents
-	live  []int64 // by segment id - Base: bytes that became live, less those that died
+	live  []int64     // by segment id - Base: bytes that became live, less those that died
+	fact  format.Fact // of the entry being applied
 	err   error
 }
 
@@ -91,41 +93,29 @@ func (a *Applier) Apply(sg *segment.Segment, e *format.Entry, h uint64) error {
 			return err
 		}
 	}
+	row, f := e.Row(), &a.fact
+	if bad := f.Read(row, e.Elem, e.Inline); bad != "" {
+		return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: bad}
+	}
 	sp := a.Spaces.ReplaySpace(e.Namespace)
-	loc := keydir.MakeLoc(sg.ID, e.At, e.Size)
-	switch e.Kind {
-	case format.KindString:
-		a.string(sp, h, e.Key, loc)
-	case format.KindElement:
-		if e.Type == keydir.StreamGroups {
-			return a.groups(sp, h, sg, e, loc)
-		}
-		return a.elem(sp, h, sg, e, loc)
-	case format.KindMeta:
-		return a.meta(sp, h, sg, e, loc)
-	case format.KindElementTombstone:
-		if e.Type == keydir.StreamGroups {
-			return a.removeGroups(sp, h, sg, e)
-		}
-		return a.removeElem(sp, h, sg, e)
-	case format.KindTombstone:
-		a.removeKey(sp, h, e.Key)
-		a.removeDeadline(sp, h, e)
-	case format.KindDeadline:
-		ms, err := e.Deadline(sg.Name)
-		if err != nil {
-			return err
-		}
-		a.putSlot(sp, h, e.Key, keydir.Slot{Type: keydir.Deadline, Loc: loc})
-		a.reportDeadline(sp, e, ms)
-	case format.KindDeadlineTombstone:
-		a.removeDeadline(sp, h, e)
-	case format.KindFieldDeadline:
-		return a.fieldDeadline(sp, h, sg, e, loc)
-	case format.KindFieldDeadlineTombstone:
-		a.removeFieldDeadline(sp, h, e)
+	a.hide(sp, h, row, e)
+	if row.Removes {
+		a.remove(sp, h, row, e)
+	} else {
+		a.put(sp, h, row, e, keydir.MakeLoc(sg.ID, e.At, e.Size))
+	}
+	if row.Expiry {
+		a.Deadline(sp.ID, format.Text(e.Key), deadlineOf(row, f), e.Seq)
 	}
 	return nil
+}
+
+// deadlineOf is the deadline that a record gives its key, 0 if none.
+func deadlineOf(row *format.Row, f *format.Fact) int64 {
+	if row.Removes {
+		return 0
+	}
+	return ordered.ToInt(f.Score)
 }
 
 // namespaces applies an entry that concerns all stripes.
@@ -149,28 +139,77 @@ func (a *Applier) namespaces(sg *segment.Segment, e *format.Entry) error {
 
 // reportDeadlineAgain reports a deadline change that the INDEX already contains but the older TTL
 // file does not.
-func (a *Applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) (err error) {
-	ms := int64(0)
-	switch e.Kind {
-	case format.KindDeadline:
-		if ms, err = e.Deadline(sg.Name); err != nil {
-			return err
-		}
-	case format.KindTombstone, format.KindDeadlineTombstone:
-	default:
+func (a *Applier) reportDeadlineAgain(sg *segment.Segment, e *format.Entry) error {
+	row, f := e.Row(), &a.fact
+	if !row.Expiry {
 		return nil
 	}
-	a.Deadline(e.Namespace, format.Text(e.Key), ms, e.Seq)
+	if bad := f.Read(row, e.Elem, e.Inline); bad != "" {
+		return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: bad}
+	}
+	a.Deadline(e.Namespace, format.Text(e.Key), deadlineOf(row, f), e.Seq)
 	return nil
 }
 
-// string sets a string, whatever the key held.
-func (a *Applier) string(sp *namespace.Space, h uint64, key []byte, loc keydir.Loc) {
-	a.dropAlongside(sp, h, key)
-	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
-		a.drop(sp.Dir.DropCollection(h, coll))
+// hide removes what a record makes of no use besides the older record of its name.
+func (a *Applier) hide(sp *namespace.Space, h uint64, row *format.Row, e *format.Entry) {
+	switch row.Hides {
+	case format.HidesContent:
+		a.dropAlongside(sp, h, e.Key)
+		a.dropCollection(sp, h, e.Key)
+	case format.HidesKey:
+		a.removeKey(sp, h, e.Key)
+		a.removeSlot(sp, h, keydir.Deadline, e.Key)
+	case format.HidesDeadline: // which may be there without the field: a merge has taken that
+		if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), keydir.FieldDeadlines); ok {
+			a.removeScored(sp, h, coll, format.Text(e.Elem))
+		}
+	case format.HidesEntries:
+		a.collection(sp, h, e).TrimEntries(a.fact.Stream.First).Each(a.dead)
+	case format.HidesGroup:
+		if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), e.Type); ok && a.fact.Ranges != nil {
+			a.removeScored(sp, h, coll, coll.Within(a.fact.Ranges)...)
+		}
 	}
-	a.putSlot(sp, h, key, keydir.Slot{Type: keydir.String, Loc: loc})
+}
+
+// put leads the index to a record.
+func (a *Applier) put(sp *namespace.Space, h uint64, row *format.Row, e *format.Entry, loc keydir.Loc) {
+	switch row.Home {
+	case format.HomeSlot:
+		a.putSlot(sp, h, e.Key, keydir.Slot{Type: e.Type, Loc: loc})
+	case format.HomeElement:
+		a.dead(locate.Put(a.collection(sp, h, e), &a.fact, loc))
+		a.alive(loc)
+	case format.HomeAlongside:
+		coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), e.Type)
+		if !ok {
+			coll = sp.Dir.NewCollection(h, e.Type, string(e.Key))
+		}
+		a.dead(locate.Put(coll, &a.fact, loc))
+		a.alive(loc)
+	case format.HomeMeta:
+		coll := a.collection(sp, h, e)
+		a.dead(coll.Meta())
+		coll.SetMeta(loc)
+		a.alive(loc)
+	}
+}
+
+// remove applies what a tombstone says of its own name.
+func (a *Applier) remove(sp *namespace.Space, h uint64, row *format.Row, e *format.Entry) {
+	switch row.Home {
+	case format.HomeSlot:
+		a.removeSlot(sp, h, e.Type, e.Key)
+	case format.HomeElement:
+		if coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key)); ok && coll.Type() == e.Type {
+			a.dead(locate.Remove(coll, &a.fact.Place))
+		}
+	case format.HomeAlongside:
+		if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), e.Type); ok {
+			a.removeScored(sp, h, coll, format.Text(e.Elem))
+		}
+	}
 }
 
 // putSlot puts the slot of a string or a deadline in the place of the one that
@@ -198,11 +237,18 @@ func (a *Applier) SlotOf(sp *namespace.Space, h uint64, t keydir.Type, key []byt
 // removeKey removes what the key holds.
 func (a *Applier) removeKey(sp *namespace.Space, h uint64, key []byte) {
 	a.dropAlongside(sp, h, key)
-	if coll, ok := sp.Dir.FindCollection(h, format.Text(key)); ok {
-		a.drop(sp.Dir.DropCollection(h, coll))
-		return
+	if !a.dropCollection(sp, h, key) {
+		a.removeSlot(sp, h, keydir.String, key)
 	}
-	a.removeSlot(sp, h, keydir.String, key)
+}
+
+// dropCollection removes the collection of a key, if it has one.
+func (a *Applier) dropCollection(sp *namespace.Space, h uint64, key []byte) bool {
+	coll, ok := sp.Dir.FindCollection(h, format.Text(key))
+	if ok {
+		a.drop(sp.Dir.DropCollection(h, coll))
+	}
+	return ok
 }
 
 // removeSlot removes the slot of a string or a deadline, if there is one.
@@ -245,127 +291,6 @@ func (a *Applier) collection(sp *namespace.Space, h uint64, e *format.Entry) key
 	return sp.Dir.NewCollection(h, e.Type, string(e.Key))
 }
 
-func (a *Applier) elem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
-	coll := a.collection(sp, h, e)
-	var old keydir.Loc
-	switch e.Type {
-	case keydir.ZSet:
-		score, ok := ordered.ParseHex(e.Inline)
-		if !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "score is not 16 hex digits"}
-		}
-		_, old, _ = coll.PutScored(format.Text(e.Elem), score, loc)
-	case keydir.List, keydir.Chunks:
-		index, ok := format.ParseIndex(e.Elem)
-		if ok && e.Type == keydir.Chunks {
-			_, _, ok = keydir.ChunkAt(index)
-		}
-		if !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "no index of a list or of a chunk"}
-		}
-		old, _ = coll.PutAt(index, loc)
-	case keydir.Stream:
-		id, ok := format.ParseEntryName(e.Elem)
-		if !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
-		}
-		old, _ = coll.PutEntry(id, loc)
-	default:
-		old, _ = coll.Put(format.Text(e.Elem), loc)
-	}
-	a.dead(old)
-	a.alive(loc)
-	return nil
-}
-
-// meta applies a meta record. That of a stream is also the tombstone of all entries before its First.
-func (a *Applier) meta(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
-	var m keydir.StreamMeta
-	if e.Type == keydir.Stream {
-		var ok bool
-		if m, ok = format.ParseStreamMeta(e.Inline); !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadStreamMeta}
-		}
-	}
-	coll := a.collection(sp, h, e)
-	if e.Type == keydir.Stream {
-		coll.TrimEntries(m.First).Each(a.dead)
-	}
-	a.dead(coll.Meta())
-	coll.SetMeta(loc)
-	a.alive(loc)
-	return nil
-}
-
-func (a *Applier) removeElem(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry) error {
-	if e.Type == keydir.Hash {
-		a.removeFieldDeadline(sp, h, e) // which may be there without the field: a merge has taken that
-	}
-	coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key))
-	if !ok || coll.Type() != e.Type {
-		return nil
-	}
-	var old keydir.Loc
-	switch e.Type {
-	case keydir.ZSet:
-		_, old, _ = coll.DeleteScored(format.Text(e.Elem))
-	case keydir.List:
-		index, ok := format.ParseIndex(e.Elem)
-		if !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: "list index is not 16 hex digits"}
-		}
-		old, _ = coll.DeleteAt(index)
-	case keydir.Stream:
-		id, ok := format.ParseEntryName(e.Elem)
-		if !ok {
-			return &failure.CorruptError{File: sg.Name, Offset: int64(e.At), Reason: format.BadEntryName}
-		}
-		old, _ = coll.DeleteEntry(id)
-	default:
-		old, _ = coll.Delete(format.Text(e.Elem))
-	}
-	a.dead(old)
-	return nil
-}
-
-// removeDeadline removes the deadline of a key.
-func (a *Applier) removeDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
-	a.removeSlot(sp, h, keydir.Deadline, e.Key)
-	a.reportDeadline(sp, e, 0)
-}
-
-func (a *Applier) reportDeadline(sp *namespace.Space, e *format.Entry, ms int64) {
-	a.Deadline(sp.ID, format.Text(e.Key), ms, e.Seq)
-}
-
-// fieldDeadline applies an entry that gives a field a deadline.
-func (a *Applier) fieldDeadline(sp *namespace.Space, h uint64, sg *segment.Segment, e *format.Entry, loc keydir.Loc) error {
-	ms, err := e.Deadline(sg.Name)
-	if err != nil {
-		return err
-	}
-	a.putAlongside(sp, h, keydir.FieldDeadlines, e, ordered.Int(ms), loc)
-	return nil
-}
-
-// removeFieldDeadline removes the deadline of a field.
-func (a *Applier) removeFieldDeadline(sp *namespace.Space, h uint64, e *format.Entry) {
-	if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), keydir.FieldDeadlines); ok {
-		a.removeScored(sp, h, coll, format.Text(e.Elem))
-	}
-}
-
-// putAlongside puts an element into a collection alongside that of the key.
-func (a *Applier) putAlongside(sp *namespace.Space, h uint64, typ keydir.Type, e *format.Entry, score uint64, loc keydir.Loc) {
-	coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), typ)
-	if !ok {
-		coll = sp.Dir.NewCollection(h, typ, string(e.Key))
-	}
-	_, old, _ := coll.PutScored(format.Text(e.Elem), score, loc)
-	a.dead(old)
-	a.alive(loc)
-}
-
 // removeScored removes elements of such a collection, and the collection with the last of them.
 func (a *Applier) removeScored(sp *namespace.Space, h uint64, coll keydir.Collection, elems ...string) {
 	for _, elem := range elems {
@@ -389,7 +314,7 @@ func (a *Applier) dropAlongside(sp *namespace.Space, h uint64, key []byte) {
 // sameChunkSize reports whether an entry belongs to the same string as the chunks that
 // are there. It does if it is of anything else.
 func sameChunkSize(coll keydir.Collection, e *format.Entry) bool {
-	if e.Type != keydir.Chunks || e.Kind != format.KindElement || coll.Len() == 0 {
+	if e.Row().Part != format.PartChunk || coll.Len() == 0 {
 		return true
 	}
 	head, _ := coll.Bounds()

@@ -80,7 +80,7 @@ func (rp *replayer) batch(sg *segment.Segment) *batch {
 
 // add adds an entry whose bytes stay as they are.
 func (b *batch) add(seed keydir.Seed, e *format.Entry) {
-	if ofNoStripe(e) {
+	if !e.Row().OfStripe() {
 		b.stops = append(b.stops, len(b.entries))
 	}
 	b.bytes += int64(e.Size)
@@ -88,14 +88,10 @@ func (b *batch) add(seed keydir.Seed, e *format.Entry) {
 	b.hashes = append(b.hashes, seed.Hash(format.Text(e.Key)))
 }
 
-func ofNoStripe(e *format.Entry) bool {
-	return e.Kind == format.KindNamespaces || e.Kind == format.KindSystem
-}
-
 // wants reports whether an entry is of a stripe that is replayed.
 func (rp *replayer) wants(e *format.Entry) bool {
 	only := rp.Only
-	return only == nil || ofNoStripe(e) || only[keydir.StripeOf(rp.Manifest.Seed.Hash(format.Text(e.Key)))]
+	return only == nil || !e.Row().OfStripe() || only[keydir.StripeOf(rp.Manifest.Seed.Hash(format.Text(e.Key)))]
 }
 
 // readHint reads from the hint. Each block is verified before it is used, so what came before a bad

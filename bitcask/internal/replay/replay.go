@@ -254,7 +254,7 @@ func (rp *replayer) pass(r *reader, limit uint64) (more bool, err error) {
 		for _, runs := range rp.runs {
 			runs <- run{b, r.pos, to}
 		}
-	} else if e := &b.entries[to]; e.Kind == format.KindSystem { // of no stripe: no applier has to wait
+	} else if e := &b.entries[to]; e.Row().Home == format.HomeSystem { // of no stripe: no applier has to wait
 		rp.System(b.sg, e)
 		b.stops = b.stops[1:]
 		to++

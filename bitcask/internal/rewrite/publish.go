@@ -135,16 +135,17 @@ func (rw *rewriter) pace(bytes int) error {
 func (rw *rewriter) moveOne(sg *segment.Segment, sp *namespace.Space, x *mergeinput.BatchEntry) {
 	old, loc := rw.from[x.From], keydir.MakeLoc(sg.ID, x.At, x.Size)
 	moved := false
-	if x.Kind == format.KindNamespaces {
+	switch home := format.RowOf(x.Kind, x.Type).Home; {
+	case home == format.HomeNamespaces:
 		rw.Index.Spaces.Mu.Lock()
 		defer rw.Index.Spaces.Mu.Unlock()
 		if moved = rw.Index.Spaces.Record == old; moved {
 			rw.Index.Spaces.Record = loc
 		}
-	} else if x.Kind == format.KindSystem {
+	case home == format.HomeSystem:
 		id := rw.moves.Identity(x)
 		moved = rw.Index.System.Move(string(id.Key), old, loc)
-	} else if sp != nil {
+	case sp != nil:
 		id := rw.moves.Identity(x)
 		moved = locate.Move(sp.Dir, x.Hash, &id, old, loc)
 	}

@@ -95,14 +95,8 @@ func (c *Check) followers(sg *Segment, e *format.Entry, raw []byte) {
 		if err != nil {
 			return // the frame has verified: cannot be
 		}
-		if at > 0 {
-			bad := string(rec.Key) != string(e.Key) || rec.Type != e.Type
-			if rec.Kind == format.KindOrder && e.Kind == format.KindElement {
-				bad = bad || string(rec.Elem) != "s:"+string(e.Inline)+":"+string(e.Elem)
-			}
-			if bad {
-				c.Found("I5", sg.Name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
-			}
+		if at > 0 && !rec.Fits(e) {
+			c.Found("I5", sg.Name, int64(e.At)+int64(at), string(e.Key), "follows a record it does not belong to")
 		}
 		at += rec.Size
 	}

@@ -24,11 +24,11 @@ func (q *Query) Matches(rec *format.Record) bool {
 
 // valueIn returns the value and the size of the record at the start of b if it is the one that q
 // describes. It does not check the crc, and of the header only what distinguishes one record from
-// another: it is ParseRecord and Matches for a single question, which nearly every read asks. It
-// knows strings and elements; a no means that ParseRecord decides.
+// another: it is ParseRecord and Matches for a single question, which nearly every read asks. A no
+// means that ParseRecord decides.
 func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
-	isElement := q.Kind == format.KindElement && !q.anyElem
-	if len(b) < format.RecordHeaderMin || !isElement && q.Kind != format.KindString {
+	hasElem := format.HasElement(q.Kind, q.Type)
+	if len(b) < format.RecordHeaderMin || hasElem && q.anyElem {
 		return nil, 0, false
 	}
 	tag, at := b[format.RecordCRCSize], format.RecordCRCSize+1
@@ -38,7 +38,7 @@ func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
 	if tag&^format.TagSequence != format.TagOf(q.Kind, q.Type) {
 		return nil, 0, false
 	}
-	if format.InSecond(tag) { // elements of streams and of their groups
+	if format.InSecond(tag) { // of streams and of their groups
 		if at >= len(b) || b[at] != format.SecondTag(q.Kind, q.Type) {
 			return nil, 0, false
 		}
@@ -49,7 +49,7 @@ func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
 	var elemLen uint64
 	space, at := uvarint(b, at)
 	keyLen, at := uvarint(b, at)
-	if isElement {
+	if hasElem {
 		elemLen, at = uvarint(b, at)
 		nameLen += 1 + len(q.Elem)
 	}
@@ -62,7 +62,7 @@ func (q *Query) valueIn(b []byte) (value []byte, size int, ok bool) {
 	if string(name[:len(prefix)]) != prefix || string(name[len(prefix):len(prefix)+len(q.Key)]) != q.Key {
 		return nil, 0, false
 	}
-	if isElement {
+	if hasElem {
 		elem := name[len(prefix)+len(q.Key):]
 		if elemLen != uint64(len(q.Elem)) || elem[0] != ':' || string(elem[1:]) != q.Elem {
 			return nil, 0, false

@@ -212,16 +212,17 @@ func (sg *Segment) IsString(loc keydir.Loc, ns uint32, key string) (same bool, e
 		}
 	}()
 	at := int64(loc.Offset())
-	n := min(int64(loc.Size()), sg.Size.Load()-at, int64(format.RecordHeaderMax+format.NameLen(format.KindString, keydir.String, len(key), 0)))
+	q := Query{Kind: format.KindString, Type: keydir.String}
+	n := min(int64(loc.Size()), sg.Size.Load()-at, int64(format.RecordHeaderMax+format.NameLen(q.Kind, q.Type, len(key), 0)))
 	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
 	if err != nil {
 		return false, err
 	}
 	rec, err := format.ParseHeader(b)
-	if err != nil || rec.Kind != format.KindString || rec.Namespace != ns || rec.KeyLen != len(key) || rec.Size+rec.NameLen > len(b) {
+	if err != nil || rec.Kind != q.Kind || rec.Namespace != ns || rec.KeyLen != len(key) || rec.Size+rec.NameLen > len(b) {
 		return false, nil // another record, or a damaged one: find says which
 	}
 	name := b[rec.Size : rec.Size+rec.NameLen]
-	prefix := format.TypePrefix[keydir.String]
+	prefix := format.TypePrefix[q.Type]
 	return string(name[:len(prefix)]) == prefix && string(name[len(prefix):]) == key, nil
 }

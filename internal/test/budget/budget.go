@@ -1,15 +1,19 @@
-// Package budget fits long tests into the time that `go test` gives a package (-timeout, by default 10 minutes), on a
-// machine that is busy with other things. It is for tests only.
+// Package budget decides how much of a long test runs. It is for tests only.
 //
-// A package lists its long tests in a Plan. Each asks its Budget, case by case, whether there is time for it: on a
-// quiet machine there always is. Where there is not, the cases that run are spread evenly over all, never fewer than a
-// least number, and the log of the test says how many they were. Everything runs if there is no deadline (-timeout 0)
-// or if a flag of the test is given.
+// A package lists its long tests in a Plan. Each asks its Budget, case by case, whether that case is to run. Without
+// the flag -long that is one case in so many, spread evenly over all; which ones depends on a seed, that of the commit
+// in .ci/run, so that all are met over time. The log of the test says how many of how many ran.
+//
+// `go test` also gives a package a time (-timeout, by default 10 minutes). On a machine that is busy with other things
+// the cases that run are those for which there is time, again spread evenly, and never fewer than a least number.
+// Everything runs with -long -timeout 0, or if a flag of the test is given that repeats a run.
 package budget
 
 import (
 	"flag"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,12 +21,49 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stavedb/stave/internal/test/chance"
 )
+
+var long = flag.Bool("long", false, "run the long tests whole, not a sample of their cases; see also -timeout")
+
+// Some returns so many of the cases of a test that has no Budget, spread evenly, or all with -long or a seed.
+func Some[E any](t *testing.T, cases []E, n int) []E {
+	if *long || n >= len(cases) || given([]string{"seed"}) {
+		return cases
+	}
+	seed := chance.Draw(0)
+	rng, some := sampler(t, seed), make([]E, n)
+	for i := range some {
+		from, to := i*len(cases)/n, (i+1)*len(cases)/n
+		some[i] = cases[from+rng.IntN(to-from)]
+	}
+	t.Logf("%s runs %d of %d cases: the same ones with CHANCE=%d, all with -long", t.Name(), n, len(cases), seed)
+	return some
+}
+
+// Rounds is how often a test does something that it draws at random: the lower number without -long.
+func Rounds(t *testing.T, few, all int) int {
+	if *long {
+		return all
+	}
+	t.Logf("%s runs %d of %d rounds: all with -long", t.Name(), few, all)
+	return few
+}
+
+// sampler draws the sample of a test, or of one of its subtests.
+func sampler(t *testing.T, seed uint64) *rand.Rand {
+	name := fnv.New64a()
+	name.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(seed, name.Sum64()))
+}
 
 // Plan is what the tests of a package take. The time until the deadline is shared in these proportions.
 type Plan struct {
-	// Seconds are those of the long tests, by name, on two quiet cores.
+	// Seconds are those that the long tests take whole, by name, on two quiet cores.
 	Seconds map[string]float64
+	// OneIn says of which tests a sample of one case in so many runs, unless -long is given.
+	OneIn map[string]int
 	// Rest are the seconds that all other tests take together.
 	Rest float64
 
@@ -38,6 +79,8 @@ const (
 
 // Budget is the time of one long test.
 type Budget struct {
+	oneIn   int           // case in so many runs
+	seed    uint64        // of that sample
 	limit   time.Duration // 0: none
 	elapsed atomic.Int64  // nanoseconds. A test in a bubble of synctest cannot read the clock.
 	parts   int
@@ -46,19 +89,31 @@ type Budget struct {
 	progress       float64    // the sum of that of all parts
 	ended          int        // parts
 	taken, offered int        // cases
+	late           int        // cases left out for lack of time
 }
 
 // Start returns the budget of a test whose cases come in so many parts of about the same size, which may run in
 // parallel. The flags are those that say what the test does: if one is given, it is done.
 func (p *Plan) Start(t *testing.T, parts int, flags ...string) *Budget {
 	t.Helper()
-	b := &Budget{parts: parts}
+	b := &Budget{parts: parts, oneIn: 1}
 	if _, ok := p.Seconds[t.Name()]; !ok {
 		t.Fatalf("BUG: %s is not in the plan of its package", t.Name())
 	}
 	share := p.share(t.Name(), selected(), repetitions())
+	if given(flags) {
+		return b
+	}
+	if b.oneIn = p.oneIn(t.Name()); b.oneIn > 1 {
+		b.seed = chance.Draw(0)
+	}
+	t.Cleanup(func() {
+		if text := b.shortfall(); text != "" {
+			t.Logf("%s %s", t.Name(), text)
+		}
+	})
 	deadline, ok := t.Deadline()
-	if !ok || given(flags) {
+	if !ok {
 		return b
 	}
 	begin := time.Now()
@@ -80,11 +135,24 @@ func (p *Plan) Start(t *testing.T, parts int, flags ...string) *Budget {
 	t.Cleanup(func() {
 		close(stop)
 		<-stopped
-		if text := b.shortfall(); text != "" {
-			t.Logf("%s %s", t.Name(), text)
-		}
 	})
 	return b
+}
+
+// oneIn is what part of a test's cases runs. A short run has samples of its own.
+func (p *Plan) oneIn(name string) int {
+	if *long || testing.Short() {
+		return 1
+	}
+	return max(p.OneIn[name], 1)
+}
+
+// Cases is how many of so many cases run in a test that draws them at random.
+func (b *Budget) Cases(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.offered += n - n/b.oneIn
+	return n / b.oneIn
 }
 
 // share is the part of the time left that the test may take, which is about to start.
@@ -93,6 +161,7 @@ func (p *Plan) share(name string, runs func(name string) bool, repetitions int) 
 	defer p.mu.Unlock()
 	toCome := p.Rest
 	for other, seconds := range p.Seconds {
+		seconds /= float64(p.oneIn(other))
 		switch left := repetitions - p.started[other]; {
 		case other == name:
 			toCome += seconds * float64(max(left, 1))
@@ -104,7 +173,7 @@ func (p *Plan) share(name string, runs func(name string) bool, repetitions int) 
 		p.started = map[string]int{}
 	}
 	p.started[name]++
-	return (1 - reserve) * p.Seconds[name] / toCome
+	return (1 - reserve) * p.Seconds[name] / float64(p.oneIn(name)) / toCome
 }
 
 // selected says which tests -run and -skip let run.
@@ -151,36 +220,71 @@ func given(flags []string) (yes bool) {
 	return yes
 }
 
-// shortfall says what part of its cases a test has left out; nothing if it was none.
+// Stride gives the sample to a test that leaves out cases by itself, before it makes them: it runs one in so many, from
+// the first-th on.
+func (b *Budget) Stride() (oneIn, first int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	oneIn, b.oneIn = b.oneIn, 1
+	return oneIn, int(b.seed % uint64(oneIn))
+}
+
+// shortfall says what part of its cases a test has left out, and why; nothing if it was none.
 func (b *Budget) shortfall() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.taken >= b.offered {
 		return ""
 	}
-	return fmt.Sprintf("ran %d of %d cases (%.0f %%), for lack of time: all of them run with -timeout 0",
-		b.taken, b.offered, 100*float64(b.taken)/float64(b.offered))
+	text := fmt.Sprintf("ran %d of %d cases", b.taken, b.offered)
+	if b.oneIn > 1 {
+		text += fmt.Sprintf(", one in %d: the same ones run with CHANCE=%d, all with -long", b.oneIn, b.seed)
+	}
+	if b.late > 0 {
+		text += fmt.Sprintf("; %d were left out for lack of time: they run with -timeout 0", b.late)
+	}
+	return text
 }
 
 // Part is a part of the cases of a test, which come in one after the other.
 type Part struct {
 	b        *Budget
+	rng      *rand.Rand // of the sample
+	pick     int        // the case that runs of the next oneIn
+	offered  int
 	least    int
 	taken    int
 	progress float64
 	ended    bool
 }
 
-// Part returns the next part. So many of its cases run in any case.
-func (b *Budget) Part(least int) *Part { return &Part{b: b, least: least} }
+// Part returns the next part, for a subtest or the test itself. So many of the cases of its sample run in any case.
+func (b *Budget) Part(t *testing.T, least int) *Part {
+	return &Part{b: b, least: least, rng: sampler(t, b.seed)}
+}
 
-// Take reports whether the next case runs, after some of about so many have been offered: unless the test is late.
+// sampled reports whether the next case is in the sample.
+func (p *Part) sampled() bool {
+	n := p.offered % p.b.oneIn
+	if n == 0 {
+		p.pick = p.rng.IntN(p.b.oneIn)
+	}
+	p.offered++
+	return n == p.pick
+}
+
+// Take reports whether the next case runs, after some of about so many have been offered: if it is in the sample,
+// unless the test is late.
 func (p *Part) Take(done, of int) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	p.reach(float64(done) / float64(max(of, 1)))
 	p.b.offered++
-	if float64(p.taken) > float64(p.least)*p.progress && p.b.late() {
+	if !p.sampled() {
+		return false
+	}
+	if float64(p.taken) > float64(p.least)*p.progress && p.b.behind() {
+		p.b.late++
 		return false
 	}
 	p.taken++
@@ -188,8 +292,8 @@ func (p *Part) Take(done, of int) bool {
 	return true
 }
 
-// late says whether the test has used more of its time than it has done of its cases.
-func (b *Budget) late() bool {
+// behind says whether the test has used more of its time than it has done of its cases.
+func (b *Budget) behind() bool {
 	done := b.progress / float64(b.parts)
 	return b.limit > 0 && float64(b.elapsed.Load()) > (slack+(1-slack)*done)*float64(b.limit)
 }
@@ -206,6 +310,7 @@ func (p *Part) More(done, of int) bool {
 	}
 	p.b.taken += done
 	p.b.offered += max(done, of)
+	p.b.late += max(of-done, 0)
 	return false
 }
 

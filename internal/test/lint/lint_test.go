@@ -116,10 +116,10 @@ var mayImport = map[string][]string{
 	},
 	"bitcask/internal/replay": {
 		"bitcask/internal/failure", "bitcask/internal/files", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/kway",
-		"bitcask/internal/manifest", "bitcask/internal/namespace", "bitcask/internal/segment", "internal/vfs", "keydir",
+		"bitcask/internal/locate", "bitcask/internal/manifest", "bitcask/internal/namespace", "bitcask/internal/segment", "internal/vfs", "keydir",
 	},
 	"bitcask/internal/check": {
-		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/namespace", "bitcask/internal/segment",
+		"bitcask/internal/failure", "bitcask/internal/format", "bitcask/internal/indexfile", "bitcask/internal/locate", "bitcask/internal/namespace", "bitcask/internal/segment",
 		"bitcask/internal/system", "internal/vfs", "keydir",
 	},
 	"bitcask/internal/chanmutex": {},

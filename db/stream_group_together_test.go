@@ -18,7 +18,7 @@ import (
 // groupCall is a call on a stream or a group of it, which says what it has returned.
 type groupCall func(k keys) string
 
-// randomGroupCall draws a call that reads, or changes, what a transaction may know of a group.
+// randomGroupCall draws a call that reads or changes a group.
 func randomGroupCall(rng *rand.Rand, last *uint64) groupCall {
 	key, name, consumer := []string{"s", "t"}[rng.IntN(8)/7], []string{"g", "h"}[rng.IntN(6)/5], []string{"a", "b"}[rng.IntN(4)/3]
 	n, id := 1+rng.IntN(3)*rng.IntN(4), db.StreamID{Ms: uint64(rng.Int64N(int64(*last + 2)))}
@@ -134,8 +134,8 @@ func describeGroups(t *testing.T, k keys) (text string) {
 	return text
 }
 
-// TestStreamGroupCallsOfOneTransaction holds calls that share a transaction, which knows the group that it looked up
-// last and writes its record once, against the same calls by themselves. Parts of the transaction are rolled back.
+// TestStreamGroupCallsOfOneTransaction holds calls that share a transaction, which writes the record of a group once,
+// against the same calls by themselves. Parts of the transaction are rolled back.
 func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rng, last := chance.Rand(t), uint64(8)
