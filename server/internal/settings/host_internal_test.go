@@ -1,4 +1,4 @@
-package socket
+package settings
 
 import "testing"
 
@@ -10,7 +10,7 @@ func TestIsHost(t *testing.T) {
 		"999.0.0.1": false, "1.2.3": false, "1": false, "127.0.0.1:6380": false, "host:1": false, "[::1]": false, "-": false, "--": false, "a..b": false,
 		"a/b": false, "::1::": false, "-*x": false, "127.0.0.1,::1": false,
 	} {
-		if IsHost(word) != want {
+		if isHost(word) != want {
 			t.Errorf("%q: %v", word, !want)
 		}
 	}
