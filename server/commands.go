@@ -3,6 +3,8 @@ package server
 import (
 	"slices"
 
+	"github.com/stavedb/stave/server/internal/session"
+
 	"github.com/stavedb/stave/server/internal/admin"
 
 	"github.com/stavedb/stave/server/command"
@@ -18,27 +20,27 @@ var table *command.Table
 
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
-	ofClient := slices.Concat(replyCommands, tracking.Commands(trackingSession))
-	table = command.NewTable(command.Data(), SessionCommands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
+	ofClient := slices.Concat(session.ClientCommands, tracking.Commands(trackingSession))
+	table = command.NewTable(command.Data(), session.Commands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
 	Commands = table.Commands
 }
 
 // adminOf is what a command about the server works with.
 func adminOf(c *command.Call) *admin.Caller {
-	s := sessionOf(c)
+	l := session.Of(c).Lend()
 	return &admin.Caller{
-		State: s.server, Client: &s.client, User: s.who.user, IsTLS: s.isTLS, IsRemote: s.isRemote,
-		Flush: s.flush, End: s.end, Drop: s.drop, SaveLater: s.saveLater, Wait: s.waitLong,
+		State: l.State, Client: l.Client, User: l.User, IsTLS: l.IsTLS, IsRemote: l.IsRemote,
+		Flush: l.Flush, End: l.End, Drop: l.Drop, SaveLater: l.SaveLater, Wait: l.Wait,
 	}
 }
 
 // scriptsOf is what EVAL, SCRIPT, FUNCTION and their like work with.
-func scriptsOf(c *command.Call) *scripting.Session { return sessionOf(c).lendToScripts() }
+func scriptsOf(c *command.Call) *scripting.Session { return session.Of(c).LendToScripts() }
 
 // trackingSession is what CLIENT TRACKING and its like work with.
 func trackingSession(c *command.Call) tracking.Session {
-	s := sessionOf(c)
-	return tracking.Session{Reads: &s.tracked, IsConnected: func(id int64) bool { return s.server.Clients.Get(id) != nil }}
+	l := session.Of(c).Lend()
+	return tracking.Session{Reads: l.Tracked, IsConnected: func(id int64) bool { return l.State.Clients.Get(id) != nil }}
 }
 
 // Lookup returns the command of that name in any case, or nil. A subcommand is called

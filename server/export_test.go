@@ -1,7 +1,11 @@
 package server
 
 import (
+	"context"
 	"time"
+
+	"github.com/stavedb/stave/server/internal/session"
+	"github.com/stavedb/stave/server/internal/transport"
 
 	"github.com/stavedb/stave/server/internal/shared"
 
@@ -88,7 +92,7 @@ func (v *Server) WaitingForRoom() int {
 func (v *Server) RepliesTaken() int64 { return v.state.Replies.Taken() }
 
 // StartUnknown makes a session that of a client about which nothing is known, as Serve does.
-func StartUnknown(s *Session) { s.who.startUnknown(false) }
+func StartUnknown(s *Session) { s.inner.Connect(session.Connection{Context: context.Background()}) }
 
 // SecretsOf says which arguments of which commands are redacted.
 var SecretsOf = redact.Secrets
@@ -97,7 +101,7 @@ var SecretsOf = redact.Secrets
 var NestedIn = redact.Nested
 
 // ReadSize is what a connection reads at a time, into a buffer besides those of its session.
-const ReadSize = readSize
+const ReadSize = transport.ReadSize
 
 // Store is the store that the server serves.
 func (v *Server) Store() *db.Store { return v.state.Store }
@@ -108,7 +112,7 @@ func (v *Server) PlacesInLine(n int) {
 }
 
 // ClientLine is the session's line of CLIENT LIST.
-func (s *Session) ClientLine() string { return s.client.ListLine(time.Now()) }
+func (s *Session) ClientLine() string { return s.inner.Lend().Client.ListLine(time.Now()) }
 
 // CountedBesideSessions is the memory that the server counts and no session does: tracked keys, scripts, the index.
 func (v *Server) CountedBesideSessions() int {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 
+	"github.com/stavedb/stave/server/internal/session"
+
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/internal/dashboard"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/socket"
 	"github.com/stavedb/stave/server/internal/web"
 )
@@ -42,7 +45,10 @@ const maxShownReply = 4 << 20
 // which is in no CLIENT LIST and counts for no limit of clients. What it executes is in no counter, SLOWLOG or LATENCY: the
 // page shows what others do. It has the rights of the user whom the request names;
 // before it has authenticated, those of the default user, if that needs no password.
-type dashboardClient struct{ session *Session }
+type dashboardClient struct {
+	session *session.Session
+	state   *shared.State
+}
 
 // dashboardBackend is this server as the dashboard sees it. Its functions may be called by several requests at a time.
 func (v *Server) dashboardBackend() dashboard.Backend {
@@ -52,10 +58,9 @@ func (v *Server) dashboardBackend() dashboard.Backend {
 			return err
 		},
 		Connect: func(address string) dashboard.Client {
-			s := v.NewSession()
-			s.client.Remote, s.mostReply, s.client.Unnoted = address, maxShownReply, true
-			s.who.startUnknown(false)
-			return dashboardClient{s}
+			s := v.newSession()
+			s.ServeDashboard(address, maxShownReply)
+			return dashboardClient{s, v.state}
 		},
 		Segments: func() []dashboard.Segment {
 			var list []dashboard.Segment
@@ -76,7 +81,7 @@ func (c dashboardClient) Do(ctx context.Context, args ...string) (resp.Reply, er
 // May reports whether the user may execute a command, so that the page does not offer what would be refused. An unknown
 // command may not be executed.
 func (c dashboardClient) May(args ...string) bool {
-	allowed, err := c.session.server.Allows(c.session.who.user, argumentsOf(args))
+	allowed, err := c.state.Allows(c.session.Lend().User, argumentsOf(args))
 	return allowed && err == nil
 }
 
@@ -84,7 +89,8 @@ func (c dashboardClient) May(args ...string) bool {
 func (c dashboardClient) MayReadAllKeys(args ...string) bool {
 	list := argumentsOf(args)
 	cmd, err := table.Resolve(list)
-	return err == nil && (!c.session.who.user.IsLimited() || c.session.who.user.Rules().MayReadAllKeys(cmd, list))
+	user := c.session.Lend().User
+	return err == nil && (!user.IsLimited() || user.Rules().MayReadAllKeys(cmd, list))
 }
 
 func argumentsOf(args []string) [][]byte {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stavedb/stave/server/internal/session"
+	"github.com/stavedb/stave/server/internal/transport"
 )
 
 // outliving says of each field that can hold a text, in any type that a server or a session reaches, why no client can
@@ -21,9 +24,6 @@ import (
 // Nothing below what is the operator's, ours or brief is looked at. That what is held counts, and what is brief is empty,
 // TestNoTextIsKeptUncounted and TestWaysToKeepMuch measure.
 const outliving = `
-server.Session         brief    keys call asking
-server.Session         held     watch
-server.Session         ours     server runInCallTx runCallFunc interrupt askRoom stopMatching host
 scripting.Session      operator pending
 scripting.Session      ours     Host Lent
 scripting.execution       brief    keys declared inner
@@ -34,30 +34,37 @@ shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
 shared.State           operator Users Settings
 clients.List       held     byID
-server.conn            held     buf
-server.conn            ours     Conn transport shrink
+transport.conn            held     buf
+transport.conn            ours     Conn transport shrink
 clients.Client          bounded  Name Library Version
 clients.Client          ours     Remote Local lastCommand driver
 clients.Client          operator User
 clients.Client          shared   Wait
 clients.Figures         ours     TooMuch
-server.identity        operator user server
-server.identity        shared   parser
-server.login           ours     err user
-server.presence        ours     giveUp abandoned
-server.blocked         held     reply args
-server.blocked         ours     command late
+session.Session         brief    call
+session.Session         ours     server permitFunc interrupt askRoom stopMatching host
+session.unit            brief    keys
+session.unit            ours     runInCallTx runCallFunc
+session.transaction     held     watch
+session.replyRoom       brief    asking
+dispatch.Multi          held     Keys
+dispatch.Situation      ours     Store Permit NoWrites Known
+session.identity        operator user server
+session.identity        shared   parser
+session.login           ours     err user
+session.presence        ours     giveUp abandoned
+session.blocked         held     reply args
+session.blocked         ours     command late
 clients.Wait            held     Waiter
 clients.Wait            ours     Ended
 server.TLS             ours     current
 server.TLSOptions      operator CertFile KeyFile CACertFile AuthClients Protocols
-server.batch           brief    requests args keys
-server.batch           ours     transactFunc
-server.queue           held     keys
-server.queued          held     args
-server.queued          ours     command
+session.Batch           brief    requests args keys
+session.Batch           ours     transactFunc
+session.queued          held     args
+session.queued          ours     command
 pubsub.Unsent          brief    list
-server.sessionStats    ours     command
+session.sessionStats    ours     command
 shared.notifier        ours     stop
 shared.replyBudget     shared   waiting
 arena.Args             held     heads bytes
@@ -145,9 +152,10 @@ func TestWhatOutlivesACommand(t *testing.T) {
 			walk(f.Type)
 		}
 	}
-	walk(reflect.TypeFor[Session]())
+	walk(reflect.TypeFor[session.Session]())
 	walk(reflect.TypeFor[Server]())
-	walk(reflect.TypeFor[conn]())
+	conns, _ := reflect.TypeFor[transport.Connections]().FieldByName("conns")
+	walk(conns.Type.Key()) // the connections that goroutines serve
 	for name := range unused {
 		t.Errorf("%s is in the list of what outlives a command, and nowhere else", name)
 	}

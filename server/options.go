@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/internal/transport"
+
 	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/internal/resp"
@@ -102,7 +104,7 @@ const (
 // defaultTransport is the transport of this platform unless the options choose one: the one whose commands take the least
 // processor time.
 func defaultTransport() Transport {
-	if eventLoopSupported {
+	if transport.EventLoopSupported {
 		return TransportEventLoop
 	}
 	return TransportGoroutines
@@ -111,7 +113,7 @@ func defaultTransport() Transport {
 // Validate fails for a transport that does not exist, or not on this platform.
 func (t Transport) Validate() error {
 	switch {
-	case t == "" || t == TransportGoroutines || t == TransportEventLoop && eventLoopSupported:
+	case t == "" || t == TransportGoroutines || t == TransportEventLoop && transport.EventLoopSupported:
 		return nil
 	case t == TransportEventLoop:
 		return fmt.Errorf("server: Options.Transport is %q, which exists on Linux only", t)

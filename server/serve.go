@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 
+	"github.com/stavedb/stave/server/internal/transport"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/socket"
 )
@@ -41,18 +43,18 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := newTransport(v.state, v.NewSession, work, socket.IsLocal(ln.Addr()))
+	t := transport.New(v.state, v.newSession, work, socket.IsLocal(ln.Addr()))
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
-	err := t.accept(ctx, ln)
+	err := t.Accept(ctx, ln)
 	_ = ln.Close() // closed already, unless accepting failed
 	select {
 	case <-retired:
 		err = nil
-		t.linger(ctx)
+		t.Linger(ctx)
 	default:
 	}
-	t.shutdown()
+	t.Shutdown()
 	if ctx.Err() != nil {
 		return nil
 	}

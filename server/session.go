@@ -2,24 +2,9 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"slices"
-	"strings"
-	"time"
-
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
 
 	"github.com/stavedb/stave/db"
-	"github.com/stavedb/stave/internal/resp"
-	"github.com/stavedb/stave/internal/serverside"
-	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/cluster"
-	"github.com/stavedb/stave/server/internal/pubsub"
-	"github.com/stavedb/stave/server/internal/scripting"
-	"github.com/stavedb/stave/server/internal/stats"
-	"github.com/stavedb/stave/server/internal/tracking"
+	"github.com/stavedb/stave/server/internal/session"
 )
 
 // Session is one client's conversation: bytes in, bytes out. It is a pure state machine, with no
@@ -29,453 +14,85 @@ import (
 // While more than 1 MiB of replies wait to be sent, or some after commands that took long, the session executes nothing
 // (Paused) and the driver should not read more; Flushed resumes the work. Once Closed, the driver sends the rest of
 // the output and ends the connection.
-//
-// A request takes one of four ways through execute:
-//
-//	it may share a transaction with its neighbours    addToBatch, then runBatch
-//	MULTI has begun                                   enqueue; EXEC runs it with runQueued
-//	it would have to wait                             its handler calls Host.Wait; Resume ends it
-//	anything else                                     run
-//
-// Two more put it off: CLIENT PAUSE (postpone), and in the event loop what may take long (leave).
-//
-// All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
-// Flushed or Resume returns, awaitDurable has waited for the newest of them.
-type Session struct {
-	server  *shared.State
-	scripts *scripting.Shared
-	id      int64
-	parser  *resp.Parser
-	out     resp.Writer
-	closed  bool
+type Session struct{ inner *session.Session }
 
-	owedSince   time.Time // when the command began that has not ended; zero without one
-	owedRequest uint64    // presence.request then
-	who         identity
-
-	host     command.Host    // what handlers get of the session: the store, seen through the namespace, above all
-	unsynced shared.Unsynced // commits that have not been waited for
-	queue    *queue          // commands since MULTI; nil outside
-	client   clients.Client  // what CLIENT LIST shows of it
-	watch    *db.Watch       // keys that the next EXEC depends on; nil for none
-
-	watchedBytes int              // memory of the keys in watch
-	blocked      *blocked         // the command that waits; nil without one
-	neverWaits   bool             // see NeverWait
-	room         *shared.RoomWait // its place among those that wait for memory for a reply; nil without one
-
-	asking        *command.Call // the command that runs in a transaction
-	mustNotRepeat bool          // the EXEC that runs cannot be given up and executed again
-
-	subscriber pubsub.Subscriber
-	unsent     pubsub.Unsent
-
-	call command.Call // the command being executed; reused, as are keys
-	keys []string     // keys of that command
-
-	batch       *batch             // commands that are to run together
-	lent        *scripting.Session // for scripts; nil before the first
-	inAttempt   bool               // a transaction of the batch is tried that has a request of this session
-	allLocked   bool               // it has locked all keys
-	attempt     stats.Attempt      // what scripts that may have to be executed again have called
-	attemptFrom int                // where in the output the replies of the last one start
-	rewound     bool               // the parser went back to rewoundTo, for not all could be executed
-	rewoundTo   int
-
-	tracked tracking.Reads
-	replies replyMode // what CLIENT REPLY has chosen
-	saveDue bool      // a BGSAVE within the EXEC that runs
-
-	presence  presence
-	mostReply int       // bytes of a reply, if that is less than for others; 0: as for others
-	begun     time.Time // when the commands began that are executed before replies leave
-	overdue   bool      // they have taken long: replies leave before more is executed
-
-	isTLS    bool // it is encrypted
-	isRemote bool // it comes from another machine
-	inLoop   bool // driven by an event loop, so it must not wait for locks or the disk: see round.go
-	leaving  bool // it has met a command that is not for the loop
-
-	// Method values, made once: making one allocates.
-	runInCallTx func(*db.Tx) error
-	runCallFunc func() error
-	interrupt   func() error
-	askRoom     func(int) error
-
-	stopMatching func(int) bool // for structures.MatchUntil
-
-	statsSince time.Time // when the command began, or the batch
-	stats      sessionStats
+// NewSession returns a session of its own on store, with counters that no other session shares:
+// what an embedded shell or a test needs. o may be nil.
+func NewSession(store *db.Store, o *Options) (*Session, error) {
+	v, err := New(store, o)
+	if err != nil {
+		return nil, err
+	}
+	return v.NewSession(), nil
 }
 
-// newSession returns a session of a server.
-func newSession(v *shared.State, shared *scripting.Shared) *Session {
-	s := &Session{
-		server:  v,
-		scripts: shared,
-		id:      v.Clients.NewID(),
-		parser:  resp.NewParser(v.FullLimits()),
-	}
-	s.tracked = tracking.NewReads(&v.Tracked, &s.client.Tracking)
-	s.presence.client = &s.client
-	s.who = identity{server: v, client: &s.client, parser: s.parser}
-	s.host = command.Host{Store: v.Store, Databases: v.Databases(), Context: context.Background(), Wait: s.startWait, Session: s, Encodings: &v.Encodings}
-	s.host.MayReadAllKeys = s.who.mayReadAllKeys
-	s.runInCallTx = func(tx *db.Tx) error {
-		s.call.Tx = tx
-		serverside.DB.SetOrigin(tx, s.id)
-		s.asking = &s.call
-		serverside.DB.SetRoom(tx, s.askRoom)
-		err := s.call.Command.Run(&s.call)
-		s.out.Reserve(0)
-		s.tracked.Note(&s.call)
-		if err == nil {
-			err = s.notifyMisses(&s.call)
-		}
-		if err == nil && s.out.Dropped() {
-			// Within the transaction, so that a command that cannot be answered is not done either.
-			err = s.errExceeded(&s.call)
-		}
-		return err
-	}
-	// Kept, because making a method a func value allocates.
-	s.runCallFunc = s.runCall
-	s.interrupt, s.askRoom = s.interrupted, s.ask
-	s.stopMatching = func(int) bool { return s.interrupted() != nil }
-	s.host.Interrupted = s.interrupt
-	s.batch = newBatch()
-	s.client.Init()
-	s.initMail()
-	s.who.setUser(v.Users.Default(), true)
-	return s
-}
+// NewSession returns a new session of this server. It is in CLIENT LIST only while Serve drives it.
+func (v *Server) NewSession() *Session { return &Session{v.newSession()} }
+
+// newSession is NewSession for the rooms of the server.
+func (v *Server) newSession() *session.Session { return session.New(v.state, &v.scripts) }
 
 // ID returns the number that CLIENT ID shows.
-func (s *Session) ID() int64 { return s.id }
+func (s *Session) ID() int64 { return s.inner.ID() }
 
 // Namespace returns the index that SELECT chose.
-func (s *Session) Namespace() int { return s.host.Store.Namespace() }
+func (s *Session) Namespace() int { return s.inner.Namespace() }
 
 // InTransaction reports whether MULTI has begun and neither EXEC nor DISCARD has ended it.
-func (s *Session) InTransaction() bool { return s.queue != nil }
+func (s *Session) InTransaction() bool { return s.inner.InTransaction() }
 
 // Feed takes bytes that arrived, in any split, executes the commands they complete, and appends the
 // replies to the output. It reports whether the session is closed now.
-func (s *Session) Feed(in []byte) (closed bool) {
-	if s.closed {
-		return true
-	}
-	s.parser.Feed(in)
-	s.executeBuffered()
-	return s.closed
-}
-
-// executeBuffered executes the bytes that were fed, until they are used up or enough replies wait.
-// The deferred calls run last to first: messages are delivered, counts are added, and only then is
-// the disk awaited, so that replies and messages of this round wait together and once.
-func (s *Session) executeBuffered() {
-	s.begun, s.rewound = time.Now(), false
-	s.statsSince = s.begun
-	defer s.leaveRoom()
-	defer s.release()
-	defer s.awaitDurable()
-	defer s.flushStats()
-	defer s.deliverMessages()
-	s.deliverMessages()
-	for s.mayExecute() {
-		args, err := s.parser.Next()
-		switch {
-		case args != nil || err != nil:
-			s.executeNext(args, err)
-		case s.runBatch():
-			return
-		}
-	}
-}
-
-// mayExecute reports whether the session may execute more of what it has been fed.
-func (s *Session) mayExecute() bool {
-	return !s.closed && !s.Paused() && s.blocked == nil && !s.leaving
-}
-
-// executeNext executes what the parser has returned, or ends the session for a violation of the
-// protocol.
-func (s *Session) executeNext(args [][]byte, err error) {
-	if err == nil {
-		s.presence.request++
-		before := s.out.Len()
-		s.execute(args)
-		if !s.who.authenticated && s.who.takesTooMuch(s.out.Len()-before) {
-			s.closed = true
-		}
-		return
-	}
-	if s.runBatch() && !s.closed {
-		s.replyError("ERR " + err.Error())
-		s.closed = true
-	}
-}
+func (s *Session) Feed(in []byte) (closed bool) { return s.inner.Feed(in) }
 
 // Output returns the replies that wait to be sent. It is valid until the next call of a method.
-func (s *Session) Output() []byte { return s.out.Bytes() }
+func (s *Session) Output() []byte { return s.inner.Output() }
 
 // Flushed confirms that the first n bytes of the output have been sent, and executes what waited
 // for that.
-func (s *Session) Flushed(n int) {
-	s.discard(n)
-	s.executeBuffered()
-}
-
-// discard drops output that has been sent.
-func (s *Session) discard(n int) {
-	s.out.Discard(n)
-	s.client.Unread.Note(s.out.Taken(), n)
-	s.overdue = s.overdue && s.out.Len() > 0
-}
+func (s *Session) Flushed(n int) { s.inner.Flushed(n) }
 
 // Closed reports whether the connection is to be ended once the output has been sent.
-func (s *Session) Closed() bool { return s.closed }
+func (s *Session) Closed() bool { return s.inner.Closed() }
 
 // Paused reports whether the session waits for Flushed before it executes more.
-func (s *Session) Paused() bool {
-	return s.out.Len() >= s.server.PauseAt || s.overdue && s.out.Len() > 0
-}
+func (s *Session) Paused() bool { return s.inner.Paused() }
 
 // Partial reports whether the client has begun a command and not finished it.
-func (s *Session) Partial() bool { return s.parser.Partial() }
+func (s *Session) Partial() bool { return s.inner.Partial() }
 
-// owes notes whether the client owes the rest of a command, and returns since when; zero if it does
-// not. A client that finishes its commands owes each for its own time.
-func (s *Session) owes(now time.Time) (since time.Time) {
-	switch {
-	case !s.Partial():
-		s.owedSince = time.Time{}
-	case s.owedSince.IsZero() || s.owedRequest != s.presence.request:
-		s.owedSince, s.owedRequest = now, s.presence.request
-	}
-	return s.owedSince
-}
-
-// uploadRate is how many bytes a second a large command is given beyond PartialTimeout.
-const uploadRate = 64 << 10
-
-// partialDeadline is when the rest of the command must have arrived that the client owes since then.
-func (s *Session) partialDeadline(since time.Time) time.Time {
-	return since.Add(s.server.Options.PartialTimeout + time.Duration(s.parser.Buffered())*time.Second/uploadRate)
-}
+// Held returns the memory of what the session holds in bytes: buffers, messages, what MULTI has queued, what a command
+// that waits has kept, subscriptions, watched keys and names. The sum over all sessions is what Options.ClientMemory
+// bounds.
+func (s *Session) Held() int { return s.inner.Held() }
 
 // Do executes one command, given as its arguments, and returns the reply in the protocol version
 // that the session speaks. It must not be mixed with Feed.
-func (s *Session) Do(args [][]byte) (reply []byte) { return s.DoContext(context.Background(), args) }
+func (s *Session) Do(args [][]byte) (reply []byte) { return s.inner.Do(args) }
 
 // DoContext is Do that gives the command up when ctx ends: one that waits, such as BLPOP, as if its time
 // were over, and one that takes long with the error of ctx, without any effect.
 func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
-	if len(args) == 0 || s.closed {
-		return nil
-	}
-	s.statsSince = time.Now()
-	s.presence.request++
-	s.presence.giveUp = ctx
-	defer func() { s.presence.giveUp = nil }()
-	s.execute(args)
-	s.runBatch()
-	if s.blocked != nil {
-		stop := context.AfterFunc(ctx, func() { s.client.EndWait(clients.TimedOut) })
-		s.Wait(s.host.Context)
-		stop()
-	}
-	s.deliverMessages()
-	s.flushStats()
-	s.awaitDurable()
-	s.release()
-	reply = slices.Clone(s.out.Bytes())
-	s.out.Discard(len(reply))
-	return reply
+	return s.inner.DoContext(ctx, args)
 }
 
-// execute checks one request and runs it, or lets it wait for others of its pipeline, or for EXEC.
-func (s *Session) execute(args [][]byte) {
-	cmd, err := s.server.Table.Resolve(args)
-	if err == nil && s.presence.gone && s.queue == nil && onlyReads(cmd) {
-		return
-	}
-	if err == nil && s.queue != nil && cmd.Flags&command.NoMulti != 0 {
-		err = command.ErrInMulti
-	}
-	if err == nil && s.who.isRestricted() {
-		err = s.who.permit(cmd, args)
-	}
-	if err == nil && s.server.Options.Cluster {
-		err = refusesInCluster(cmd, args, s.queue)
-	}
-	if err == nil && s.queue != nil && stallsExec(cmd, args) {
-		err = command.ErrInMulti
-	}
-	if err == nil && cmd.Flags&command.WhileSubscribed == 0 && s.inSubscribedMode() {
-		err = errSubscribedMode(cmd.Name)
-	}
-	if err == nil && s.server.RefusesGrowth(cmd, s.queue != nil && s.queue.grows) {
-		err = shared.ErrOutOfMemory
-	}
-	if s.server.Pause.Active.Load() && s.postpone(cmd, args, err) {
-		return
-	}
-	if err == nil && s.queue == nil && s.addToBatch(cmd, args) {
-		return
-	}
-	if err == nil && s.inLoop && !s.staysInLoop(cmd, args) {
-		s.leave(s.parser.Mark())
-		return
-	}
-	// Everything else runs after the batch. If the output is full, the parser has been rewound to
-	// this request.
-	if !s.runBatch() || s.closed {
-		return
-	}
-	if err != nil && command.IsHTTP(args) {
-		s.closeHTTP()
-		return
-	}
-	if err != nil {
-		s.reject(cmd, err)
-		return
-	}
-	if s.queue != nil && cmd.Flags&command.RunsInsideMulti == 0 {
-		s.enqueue(cmd, args)
-		return
-	}
-	if s.queue != nil || !s.addToBatch(cmd, args) {
-		s.run(cmd, args, s.parser.Mark())
-	}
-}
+// NeverWait makes commands that would wait, such as BLPOP, reply at once as if their time were over. It is for a session
+// that executes a list of commands, which nobody fills a key for meanwhile.
+func (s *Session) NeverWait() { s.inner.NeverWait() }
 
-// reject replies with an error to a request that is not executed. Within MULTI it spoils the
-// transaction.
-func (s *Session) reject(cmd *command.Command, err error) {
-	if cmd != nil {
-		s.server.Counters.Commands[cmd.Index].Rejected.Add(1)
-	}
-	if denied, ok := err.(*shared.DeniedError); ok {
-		s.server.NoteDenied(&s.client, denied.Denial, s.queue.context(), s.who.user.Name())
-	}
-	text := s.server.ErrorText(err)
-	switch {
-	case cmd != nil && cmd.Name == "exec":
-		// An EXEC that is refused ends the transaction all the same, and the watch.
-		s.queue = nil
-		s.unwatch()
-		if err != cluster.ErrCrossSlot {
-			text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
-		}
-	case s.queue != nil:
-		s.queue.aborted = true
-	}
-	from := s.out.Len()
-	s.replyError(text)
-	s.replies.apply(&s.out, cmd, from)
-	s.tracked.EndCaching(cmd, s.queue != nil)
-}
+// Blocked reports whether the session waits in a command: it executes nothing until Resume finds
+// that over. Bytes fed until then are kept.
+func (s *Session) Blocked() bool { return s.inner.Blocked() }
 
-// replyError replies with an error and counts it.
-func (s *Session) replyError(text string) {
-	s.server.Counters.CountError(text)
-	s.out.Error(text)
-}
+// Resume ends the wait of a blocked session if there is something, its time is over, or another
+// client has ended it, and executes what waited for it. It may be called at any time, also if
+// nothing has happened: a wake-up is a hint and not a message.
+func (s *Session) Resume() { s.inner.Resume() }
 
-// run executes one command outside of EXEC and counts it. mark is where the parser found it.
-func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
-	s.statsFor(cmd)
-	from := s.out.Len()
-	s.call = command.Call{Host: &s.host, Command: cmd, Args: args, Out: &s.out}
-	limitReply(&s.out, cmd, from+s.maxReply(cmd))
-	start := time.Now()
-	s.statsSince, s.presence.reads = start, onlyReads(cmd)
-	err := s.catchPanic(s.runCallFunc)
-	s.presence.reads = false
-	if err == shared.ErrWouldWait || err == shared.ErrLong {
-		s.out.Truncate(from)
-		s.out.SetLimit(0)
-		s.call = command.Call{}
-		s.leave(mark)
-		return
-	}
-	if err == nil && s.out.Dropped() {
-		err = s.errExceeded(&s.call)
-	}
-	if err == shared.ErrNoRoom {
-		s.awaitRoom(cmd, mark, from)
-		s.call = command.Call{}
-		return
-	}
-	took := time.Since(start)
-	s.overdue = s.overdue || s.client.CanProbe() && start.Add(took).Sub(s.begun) >= probeEvery
-	if err == shared.ErrBlocked { // it is noted when its wait is over, which is not counted
-		s.blocked.took = took
-	} else {
-		s.server.NoteSlow(&s.client, took, cmd, args, 0)
-	}
-	s.feedMonitors(cmd, args)
-	s.finish(cmd, from, err)
-	s.statsFor(cmd).took += took
-	s.deliverMessages()
-}
+// Wait waits until a blocked session can continue, or ctx ends. It is for drivers that have nothing
+// else to do. An embedded shell uses it: nothing arrives while it waits.
+func (s *Session) Wait(ctx context.Context) { s.inner.Wait(ctx) }
 
-// feedMonitors shows a command to the monitors; not one that shows itself when it begins.
-func (s *Session) feedMonitors(cmd *command.Command, args [][]byte) {
-	if cmd.Flags&command.SkipMonitor == 0 {
-		s.server.FeedMonitors(s.Namespace(), s.client.Remote, cmd, args)
-	}
-}
-
-// catchPanic calls run, which executes s.call. A panic is a bug of ours: it costs this connection,
-// not the server. The store has rolled the transaction back and released its locks by then. The
-// stack goes to the log and not to the client.
-func (s *Session) catchPanic(run func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.server.Counters.Panics.Add(1)
-			s.server.Options.Logger.Error("command panicked; connection closed",
-				"command", s.call.Command.Name, "client", s.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			s.closed = true
-			err = command.Error("ERR internal error; the connection is closed")
-		}
-	}()
-	return run()
-}
-
-// finish replaces the reply that starts at from by an error if there was one, and counts the
-// command. A command that waits is neither counted nor answered yet.
-func (s *Session) finish(cmd *command.Command, from int, err error) {
-	s.out.SetLimit(0)
-	t := s.statsFor(cmd)
-	t.calls++
-	switch {
-	case err == shared.ErrBlocked:
-		s.out.Truncate(from)
-		t.calls-- // it is counted when its wait is over
-	case err == shared.ErrNoReply:
-		s.out.Truncate(from)
-	case err != nil:
-		s.out.Truncate(from)
-		s.replyError(s.server.ErrorText(err))
-		t.failed++
-	case cmd.Flags&command.ReadOnly != 0 && len(cmd.Keys) > 0:
-		t.countRead(s.out.From(from))
-	}
-	if err != shared.ErrBlocked {
-		s.replies.apply(&s.out, cmd, from)
-		s.tracked.EndCaching(cmd, s.queue != nil)
-	}
-	s.call = command.Call{}
-}
-
-// setNamespace makes the session work on another namespace.
-func (s *Session) setNamespace(n int) error {
-	space, err := s.server.Store.Use(n)
-	if err != nil {
-		return command.ErrDBIndex
-	}
-	s.host.Store = space
-	return nil
-}
+// Close ends the session: it gives up its wait and its watches. A session that Serve drives is
+// closed by it.
+func (s *Session) Close() { s.inner.Close() }

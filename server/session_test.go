@@ -37,7 +37,7 @@ func newServer(t testing.TB, store *db.Store, o *server.Options) *server.Server 
 	return v
 }
 
-// newSession makes a session with a server of its own for a test.
+// New makes a session with a server of its own for a test.
 func newSession(t testing.TB, store *db.Store, o *server.Options) *server.Session {
 	t.Helper()
 	return newServer(t, store, o).NewSession()

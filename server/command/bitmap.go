@@ -17,7 +17,7 @@ import (
 // key that does not exist is a string of zeros.
 var bitmapCommands = InGroup(GroupBitmap, []*Command{
 	{Name: "getbit", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: getbitCommand},
-	{Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW access update"), Run: setbitCommand},
+	{Name: "setbit", Arity: 4, Flags: Write | DenyOOM, Work: Constant, Keys: OneKey("RW access update"), Run: setbitCommand},
 	{Name: "bitcount", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Run: bitcountCommand},
 	{Name: "bitpos", Arity: -3, Flags: ReadOnly, Keys: OneKey("RO access"), Run: bitposCommand},
 	{Name: "bitop", Arity: -4, Flags: Write | DenyOOM,

@@ -32,13 +32,13 @@ var blockingCommands = []*Command{
 		Run: blmoveCommand},
 	{Name: "brpoplpush", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, Group: GroupList, Keys: sourceAndDestination(),
 		Run: func(c *Call) error { return blockingMove(c, db.Back, db.Front, 3) }},
-	{Name: "blmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupList,
+	{Name: "blmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Work: Unbounded, Group: GroupList,
 		Keys: []Keys{{Use: "RW access delete", First: 2, Counted: true}}, Run: blmpopCommand},
 	{Name: "bzpopmin", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(),
 		Run: func(c *Call) error { return blockingPopScored(c, false) }},
 	{Name: "bzpopmax", Arity: -3, Flags: Write | NoScript | Fast | Blocking, Group: GroupSortedSet, Keys: beforeTimeout(),
 		Run: func(c *Call) error { return blockingPopScored(c, true) }},
-	{Name: "bzmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Group: GroupSortedSet,
+	{Name: "bzmpop", Arity: -5, Flags: Write | Blocking | MovableKeys, Work: Unbounded, Group: GroupSortedSet,
 		Keys: []Keys{{Use: "RW access delete", First: 2, Counted: true}}, Run: bzmpopCommand},
 }
 

@@ -55,7 +55,13 @@ type Host struct {
 	MayReadAllKeys func(c *Call) bool
 
 	// Session is the session itself, for the commands that its own package adds to the table.
-	Session any
+	Session Session
+}
+
+// Session is the session that a call is executed for. This package asks it nothing.
+type Session interface {
+	// ID is the number that CLIENT ID shows.
+	ID() int64
 }
 
 // askingContext is a context that asks Interrupted too.

@@ -29,7 +29,7 @@ const (
 	// SkipSlowlog commands are not kept by SLOWLOG, such as EXEC, whose commands are kept each by
 	// itself.
 	SkipSlowlog
-	// Fast commands are O(1) or O(log n) and never scan, so they may run in a batch: see CanBatch.
+	// Fast commands are O(1) or O(log n) and never scan, so they may run in a batch: see Cost.
 	Fast
 	// NoAuth commands are allowed before authentication.
 	NoAuth
@@ -67,15 +67,6 @@ const (
 const (
 	// RunsScript commands run a script, which begins its own transaction.
 	RunsScript Flag = 1 << (23 + iota)
-	// slow commands take long though Redis calls them fast, or their group is quick: they write a whole
-	// value again, or compare two.
-	slow
-	// sized commands read no more than they reply: see IsSized.
-	sized
-	// quick commands take little time though Redis does not call them fast: see IsQuick.
-	quick
-	// stepped commands ask now and then whether to go on: see IsStepped.
-	stepped
 	// WhileSubscribed commands are allowed to a RESP2 session that has subscribed to something.
 	WhileSubscribed
 	// collectionCategories are "set", "sortedset" and "list", which SORT has instead of "keyspace".

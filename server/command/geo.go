@@ -19,10 +19,10 @@ import (
 // latitude, interleaved. So ZRANGE, ZREM and the like work on them too, and positions come back
 // rounded to a cell of 0.6 m or less.
 var geoCommands = InGroup(GroupGeo, []*Command{
-	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM | quick, Keys: OneKey("RW update"), Run: geoaddCommand},
-	{Name: "geopos", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geoposCommand},
-	{Name: "geohash", Arity: -2, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geohashCommand},
-	{Name: "geodist", Arity: -4, Flags: ReadOnly | quick, Keys: OneKey("RO access"), Run: geodistCommand},
+	{Name: "geoadd", Arity: -5, Flags: Write | DenyOOM, Work: BySize, Keys: OneKey("RW update"), Run: geoaddCommand},
+	{Name: "geopos", Arity: -2, Flags: ReadOnly, Work: BySize, Keys: OneKey("RO access"), Run: geoposCommand},
+	{Name: "geohash", Arity: -2, Flags: ReadOnly, Work: BySize, Keys: OneKey("RO access"), Run: geohashCommand},
+	{Name: "geodist", Arity: -4, Flags: ReadOnly, Work: BySize, Keys: OneKey("RO access"), Run: geodistCommand},
 	{Name: "geosearch", Arity: -7, Flags: ReadOnly, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return geoSearch(c, geoQuery{from: 1, at: 2, search: true}) }},
 	{Name: "geosearchstore", Arity: -8, Flags: Write | DenyOOM, Keys: destinationAnd(Keys{Use: "RO access", First: 2, Step: 1}),

@@ -28,10 +28,10 @@ var hashCommands = InGroup(GroupHash, []*Command{
 		}},
 	{Name: "hget", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: hgetCommand},
 	{Name: "hmget", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: hmgetCommand},
-	{Name: "hgetall", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"), Run: hgetallCommand},
-	{Name: "hkeys", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"),
+	{Name: "hgetall", Arity: 2, Flags: ReadOnly, Work: ByReply, Keys: OneKey("RO access"), Run: hgetallCommand},
+	{Name: "hkeys", Arity: 2, Flags: ReadOnly, Work: ByReply, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return c.Tx.Hash(c.Key(1)).VisitFields(c.Out.Array, c.eachBulk) }},
-	{Name: "hvals", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"),
+	{Name: "hvals", Arity: 2, Flags: ReadOnly, Work: ByReply, Keys: OneKey("RO access"),
 		Run: func(c *Call) error {
 			return c.Tx.Hash(c.Key(1)).Visit(c.Out.Array, func(_, value []byte) bool { return c.eachBulk(value) })
 		}},

@@ -8,13 +8,13 @@ import (
 
 // keyCommands work on keys whatever they hold.
 var keyCommands = InGroup(GroupGeneric, []*Command{
-	{Name: "del", Arity: -2, Flags: Write | quick, Keys: ManyKeys("RM delete"), Run: deleteCommand},
+	{Name: "del", Arity: -2, Flags: Write, Work: BySize, Keys: ManyKeys("RM delete"), Run: deleteCommand},
 	{Name: "unlink", Arity: -2, Flags: Write | Fast, Keys: ManyKeys("RM delete"), Run: deleteCommand},
 	{Name: "exists", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Run: existsCommand},
 	{Name: "touch", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO"), Run: existsCommand},
 	{Name: "type", Arity: 2, Flags: ReadOnly | Fast, Keys: OneKey("RO"), Run: typeCommand},
 	{Name: "rename", Arity: 3, Flags: Write, Keys: renameKeys("OW update"), Run: renameCommand},
-	{Name: "renamenx", Arity: 3, Flags: Write | Fast | slow, Keys: renameKeys("OW insert"), Run: renamenxCommand},
+	{Name: "renamenx", Arity: 3, Flags: Write | Fast, Work: Unbounded, Keys: renameKeys("OW insert"), Run: renamenxCommand},
 })
 
 // renameKeys are the keys of RENAME and RENAMENX: one goes, one comes.

@@ -15,7 +15,7 @@ import (
 var keyCopyCommands = []*Command{
 	{Name: "copy", Arity: -3, Flags: Write | DenyOOM, Group: GroupGeneric,
 		Keys: []Keys{{Use: "RO access", First: 1, Step: 1}, {Use: "OW update", First: 2, Step: 1}}, Run: copyCommand},
-	{Name: "move", Arity: 3, Flags: Write | Fast | slow, Group: GroupGeneric, Keys: OneKey("RW access update"), Run: moveCommand},
+	{Name: "move", Arity: 3, Flags: Write | Fast, Work: Unbounded, Group: GroupGeneric, Keys: OneKey("RW access update"), Run: moveCommand},
 }
 
 const (

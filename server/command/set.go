@@ -17,7 +17,7 @@ var setCommands = InGroup(GroupSet, []*Command{
 	{Name: "sismember", Arity: 3, Flags: ReadOnly | Fast, Keys: OneKey("RO"),
 		Run: func(c *Call) error { return c.Flag(c.Tx.Set(c.Key(1)).Has(c.Key(2))) }},
 	{Name: "smismember", Arity: -3, Flags: ReadOnly | Fast, Keys: OneKey("RO access"), Run: smismemberCommand},
-	{Name: "smembers", Arity: 2, Flags: ReadOnly | sized, Keys: OneKey("RO access"),
+	{Name: "smembers", Arity: 2, Flags: ReadOnly, Work: ByReply, Keys: OneKey("RO access"),
 		Run: func(c *Call) error { return c.Tx.Set(c.Key(1)).Visit(c.Out.Set, c.eachBulk) }},
 	{Name: "spop", Arity: -2, Count: 2, Flags: Write | Fast, Keys: OneKey("RW access delete"), Run: spopCommand},
 	{Name: "srandmember", Arity: -2, Flags: ReadOnly, Keys: OneKey("RO access"), Run: srandmemberCommand},

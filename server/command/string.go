@@ -50,7 +50,7 @@ var stringCommands = InGroup(GroupString, []*Command{
 	{Name: "setrange", Arity: 4, Flags: Write | DenyOOM, Keys: OneKey("RW update"), Run: withInt(2, setrangeCommand)},
 	{Name: "incrbyfloat", Arity: 3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
 		Run: func(c *Call) error { return c.text(c.Tx.String(c.Key(1)).IncrDecimal(c.Key(2))) }},
-	{Name: "lcs", Arity: -3, Flags: ReadOnly | slow, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Run: lcsCommand},
+	{Name: "lcs", Arity: -3, Flags: ReadOnly, Work: Unbounded, Keys: []Keys{{Use: "RO access", First: 1, Last: 1, Step: 1}}, Run: lcsCommand},
 })
 
 // getCommand is GET. The value is read into the output, without a copy in between. A key that does

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-
-	"github.com/stavedb/stave/internal/resp"
 )
 
 // Command is one row of the command table.
@@ -15,6 +13,8 @@ type Command struct {
 	// Arity is the number of arguments, the name among them; negative: at least so many.
 	Arity int
 	Flags Flag
+	// Work is how long a request works, where the flags do not say it.
+	Work  Work
 	Group Group
 	// Keys are the runs of keys among the arguments.
 	Keys []Keys
@@ -34,6 +34,8 @@ type Command struct {
 	// Run executes a call and appends its reply. If it returns an error, that is the reply, and its
 	// writes are rolled back.
 	Run func(*Call) error
+	// Cost is what a request takes, unless its arguments say otherwise: see CostOf. NewTable sets it.
+	Cost Cost
 	// Container is the command whose subcommand this is; nil for others. NewTable sets it.
 	Container *Command
 	// Index numbers the commands of a table from 0, for counters. NewTable sets it.
@@ -103,11 +105,13 @@ func NewTable(groups ...[]*Command) *Table {
 		}
 		t.byName[c.Name] = c
 		c.document()
+		c.Cost = c.cost()
 		c.Index = t.Size
 		t.Size++
 		for _, sub := range c.Subcommands {
 			sub.document()
 			sub.Container, sub.Index = c, t.Size
+			sub.Cost = sub.cost()
 			t.Size++
 			if sub.Group == "" {
 				sub.Group = c.Group
@@ -234,55 +238,3 @@ func (c *Command) Writes(args [][]byte) bool {
 // SavesCount reports whether a request reads, but may keep what it has computed with the key that it read, as PFCOUNT
 // does. It needs a writing transaction for that, and can do without.
 func (c *Command) SavesCount(args [][]byte) bool { return c.Flags&savesCount != 0 && len(args) == 2 }
-
-// CanBatch says whether a request may run in a batch with others. Nothing in a batch may take long,
-// wait, or be about the session: the locks of all its keys are held until the last one has run.
-func (c *Command) CanBatch(args [][]byte) bool {
-	if len(c.Keys) == 0 || c.Flags&(RunsInsideMulti|slow) != 0 || c.takesMany(args) {
-		return false
-	}
-	if c.Flags&Blocking != 0 {
-		few, waits := readsFew(args)
-		return c.Group == GroupStream && few && !waits
-	}
-	return c.Flags&Fast != 0 || c.Group == GroupString || c.Name == "setbit" || c.SavesCount(args)
-}
-
-// IsQuick says whether a request takes little time whatever its keys hold, so that an event loop can
-// execute it itself while others wait.
-func (c *Command) IsQuick(args [][]byte) bool {
-	switch {
-	case c.Flags&slow != 0 || c.takesMany(args):
-		return false
-	case c.CanBatch(args), c.Flags&(Fast|quick) != 0:
-		return true
-	case c.Flags&Blocking != 0 && c.Group == GroupStream:
-		few, _ := readsFew(args)
-		return few
-	case c.Flags&Blocking != 0: // these take as many elements as they are asked for, and the last one syncs
-		return c.Name != "blmpop" && c.Name != "bzmpop" && c.Name != "waitaof"
-	case c.Flags&PubSub != 0:
-		return c.Container == nil
-	}
-	return false
-}
-
-// IsSized says whether a command works no longer than its reply is long, and stops when the reply
-// exceeds the writer's limit: with a low limit it takes little time.
-func (c *Command) IsSized() bool { return c.Flags&sized != 0 }
-
-// IsStepped says whether a command that may take long asks its transaction about each element, before it has worked on
-// many, whether to go on: see serverside.DB.SetInterrupt.
-func (c *Command) IsStepped() bool { return c.Flags&stepped != 0 }
-
-// maxTaken is how many elements a quick command may be asked to take.
-const maxTaken = 100
-
-// takesMany says whether a request asks for many elements, of a command that otherwise takes one.
-func (c *Command) takesMany(args [][]byte) bool {
-	if c.Count == 0 || len(args) <= c.Count {
-		return false
-	}
-	n, ok := resp.ParseInt(args[c.Count])
-	return ok && n > maxTaken // what is no number is refused at once
-}

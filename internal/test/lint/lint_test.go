@@ -65,6 +65,15 @@ var mayImport = map[string][]string{
 	"cli/internal/transfer":   {"cli/internal/execute", "cli/internal/humanize", "cli/internal/remote", "db", "jsonl", "server", "structures"},
 	"cli/internal/inspect":    {"cli/internal/humanize", "cli/internal/terminal", "db"},
 
+	// The rooms of the server, from the lowest on: none may import one above it. They share the leaves below.
+	"server/internal/clients":   roomsOfServer(),
+	"server/internal/shared":    roomsOfServer("clients"),
+	"server/internal/dispatch":  roomsOfServer("clients", "shared"),
+	"server/internal/scripting": append(roomsOfServer("clients", "shared"), "server/script"),
+	"server/internal/admin":     roomsOfServer("clients", "shared"),
+	"server/internal/session":   roomsOfServer("clients", "shared", "dispatch", "scripting"),
+	"server/internal/transport": roomsOfServer("clients", "shared", "session"),
+
 	"server/internal/cluster":    {"db", "server/command"},
 	"server/internal/debug":      {"db", "server/command", "server/internal/digest"},
 	"server/internal/digest":     {"db"},
@@ -72,8 +81,7 @@ var mayImport = map[string][]string{
 	"server/internal/latency":    {"server/command"},
 	"server/internal/listeners":  {"server/command", "server/internal/settings", "server/internal/socket"},
 	"server/internal/redact":     {"server/command"},
-	"server/internal/scripts":    {"db", "server/command", "server/script"},
-	"server/internal/settings":   {"server/command", "server/conf"},
+	"server/internal/settings":   {"server/command", "server/conf", "server/internal/socket"},
 	"server/internal/slowlog":    {"server/command"},
 	"server/internal/stats":      {"db", "server/command", "server/internal/latency", "server/internal/slowlog", "server/internal/tracking"},
 	"server/internal/web":        {"db", "server/internal/redact", "server/internal/socket"},
@@ -123,6 +131,40 @@ var mayImport = map[string][]string{
 	// Above the store.
 	"bitcask/repair": {"bitcask", "internal/vfs", "keydir"},
 	"bitcask/dump":   {"bitcask", "internal/vfs", "keydir"},
+}
+
+// serverLeaves are the packages of the server that know no room: any room may import them.
+var serverLeaves = []string{
+	"arena", "cluster", "debug", "introspect", "latency", "listeners", "pubsub", "redact", "settings", "slowlog", "socket", "stats", "tracking", "web",
+}
+
+// roomsOfServer is what a room of the server may import: the rooms below it, and the leaves.
+func roomsOfServer(below ...string) []string {
+	may := []string{"db", "structures", "server/command", "server/acl", "server/conf"}
+	for _, name := range slices.Concat(serverLeaves, below) {
+		may = append(may, "server/internal/"+name)
+	}
+	return may
+}
+
+// maxMethods is how many methods a type of the server may have, but for those that are listed.
+const maxMethods = 45
+
+// manyMethods are types that have more: what a handler may do, by which the handlers of keys read as sentences.
+var manyMethods = []string{"server/command.Call", "server/script.machine"}
+
+// TestServerTypesAreSmall: a type of the server or of a room of it has few methods, so that its state is one thing.
+func TestServerTypesAreSmall(t *testing.T) {
+	for dir, p := range measure(t, moduleRoot(t)) {
+		if !within(dir, []string{"server"}) {
+			continue
+		}
+		for name, n := range p.methods {
+			if n > maxMethods && !slices.Contains(manyMethods, dir+"."+name) {
+				t.Errorf("%s.%s has %d methods, the limit is %d: group its state into types of its own", dir, name, n, maxMethods)
+			}
+		}
+	}
 }
 
 // noEmbedded are packages of this module that no embedded package may depend on, however indirectly.

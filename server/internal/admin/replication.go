@@ -13,7 +13,7 @@ import (
 func replicationCommands(of source) []*command.Command {
 	return []*command.Command{
 		{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Run: of.on(waitCommand)},
-		{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Group: command.GroupGeneric,
+		{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Work: command.Unbounded, Group: command.GroupGeneric,
 			Run: of.on(waitaofCommand)},
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/server/conf"
-	"github.com/stavedb/stave/server/internal/socket"
 )
 
 // Reading a file: every line is looked at, and all mistakes are told at once.
@@ -147,7 +146,7 @@ func (r *reader) judgeTogether() {
 		r.wrong = append(r.wrong, r.users[0].Errorf("%w", ErrTwoPlaces))
 	}
 	for _, host := range strings.Fields(r.values["bind"]) {
-		if !socket.IsHost(host) {
+		if !isHost(host) {
 			r.wrong = append(r.wrong, r.at["bind"].Errorf("bind: %q is neither an address nor the name of a host", host))
 		}
 	}

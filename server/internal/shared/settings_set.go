@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/listeners"
@@ -93,4 +94,13 @@ func (v *Settings) Rewrite() error {
 		v.Users.given = users
 	}
 	return err
+}
+
+// SettingTakesLong reports whether a CONFIG SET of names and values may take the time of slow hashes, of a sync, or of
+// looking up a host.
+func SettingTakesLong(args [][]byte) bool {
+	return slices.ContainsFunc(args, func(arg []byte) bool {
+		d := settings.Table[strings.ToLower(string(arg))] // nil for a value, most often
+		return d != nil && (d.Name == "requirepass" || Changers[d.Name] != nil || listeners.IsSetting(d))
+	})
 }

@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/cluster"
+	"github.com/stavedb/stave/server/internal/shared"
+)
+
+// refusal is why a request is not executed. The first reason is the reply, so their order is part of the protocol: it is
+// Redis's.
+func refusal(r *Request, s *Situation) error {
+	cmd := r.Command
+	if s.Multi != nil && cmd.Flags&command.NoMulti != 0 {
+		return command.ErrInMulti
+	}
+	if s.Permit != nil {
+		if err := s.Permit(cmd, r.Args); err != nil {
+			return err
+		}
+	}
+	if s.State.Options.Cluster {
+		if err := refusesInCluster(r, s.Multi); err != nil {
+			return err
+		}
+	}
+	if s.Multi != nil && stallsExec(r) {
+		return command.ErrInMulti
+	}
+	if s.Subscribed && cmd.Flags&command.WhileSubscribed == 0 {
+		return errSubscribedMode(cmd.Name)
+	}
+	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows) {
+		return shared.ErrOutOfMemory
+	}
+	return nil
+}
+
+// refusesInCluster says why a server in cluster mode does not execute a request. All slots are its own, so it never
+// redirects: what it refuses is keys of several slots in one request, as any node would. An EXEC is refused as a whole
+// if the keys of its commands are of several slots, though each command has keys of one.
+func refusesInCluster(r *Request, m *Multi) error {
+	if r.Command.Name == "exec" && m != nil && !m.hasOneSlot() {
+		return cluster.ErrCrossSlot
+	}
+	return cluster.Refuses(r.Command, r.Args)
+}
+
+// VerifiesPassword reports whether a request may take the time of a slow hash to verify a password.
+func VerifiesPassword(cmd *command.Command, args [][]byte) bool {
+	return cmd.Name == "auth" || cmd.Name == "hello" && len(args) > 2
+}
+
+// stallsExec reports whether a request may take the time of slow hashes, of a sync, or of looking up a host. Within
+// MULTI it is refused, which Redis does not do: EXEC would let all others wait for that with keys locked.
+func stallsExec(r *Request) bool {
+	switch r.Command.Name {
+	case "acl|setuser", "acl|load":
+		return true
+	case "config|set":
+		return shared.SettingTakesLong(r.Args[2:])
+	}
+	return false
+}
+
+// errSubscribedMode refuses a command of a session that has subscribed.
+func errSubscribedMode(name string) command.Error {
+	return command.Errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", name)
+}
