@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/transport"
-
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/debug"
+	"github.com/stavedb/stave/server/internal/shared"
+	"github.com/stavedb/stave/server/internal/transport"
 )
 
 // Options are the settings of a server. The zero value works, and so does nil. New copies them and

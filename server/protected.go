@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
 // A session describes itself in its client (client.go), with atomics, and these commands read the

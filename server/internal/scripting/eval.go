@@ -5,12 +5,11 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/script"
 )
 

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // A wait begins when a handler finds nothing to take: Host.Wait queues a db.Waiter on the keys, and

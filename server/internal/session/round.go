@@ -4,10 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
-
-	"github.com/stavedb/stave/server/command"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each

@@ -8,16 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/dispatch"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/cluster"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 

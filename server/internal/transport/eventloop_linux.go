@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/session"
-
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
