@@ -56,7 +56,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 		return err
 	}
 	defer closeInto(&err, s.backend.Close)
-	ctx, restore := endByKey(ctx, t)
+	ctx, lineEnd, restore := endByKey(ctx, t)
 	defer restore()
 	var before topSample
 	// Each picture is of the time between two answers, so the interval need not be kept exactly.
@@ -68,7 +68,7 @@ func runTop(t *terminal.Streams, o storeOptions, every time.Duration, count int)
 		if before.info != nil {
 			shown = drawTop(before, now, s.name, t.Color())
 			if t.OutTTY {
-				shown = fitScreen(shown, t.Width(), t.Height())
+				shown = bytes.ReplaceAll(fitScreen(shown, t.Width(), t.Height()), []byte("\n"), []byte(lineEnd))
 			}
 		}
 		before = now

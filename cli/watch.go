@@ -57,7 +57,7 @@ func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Du
 		}
 		if len(shown) > 0 {
 			if inPlace {
-				shown = append([]byte("\x1b[H\x1b[2J"), bytes.ReplaceAll(shown, []byte("\n"), []byte("\r\n"))...)
+				shown = append([]byte("\x1b[H\x1b[2J"), shown...)
 			}
 			if _, err := t.Out.Write(shown); err != nil {
 				return failed(exitCommand, err)
@@ -75,16 +75,16 @@ func watch(ctx context.Context, t *terminal.Streams, inPlace bool, every time.Du
 }
 
 // endByKey returns a context that ends when q is typed, or Ctrl-C, which is a key like others meanwhile: keys come one
-// at a time and are not shown. restore gives the terminal back. Where the input is no terminal there are no keys. The
-// goroutine stays in its read until the process ends, for that cannot be interrupted.
-func endByKey(ctx context.Context, t *terminal.Streams) (ends context.Context, restore func()) {
+// at a time and are not shown, and lineEnd takes the place of a newline. restore gives the terminal back. Where the input is no terminal
+// there are no keys. The goroutine stays in its read until the process ends, for that cannot be interrupted.
+func endByKey(ctx context.Context, t *terminal.Streams) (ends context.Context, lineEnd string, restore func()) {
 	in, ok := t.In.(*os.File)
 	if !ok || !t.InTTY || !t.OutTTY || t.Dumb() {
-		return ctx, func() {}
+		return ctx, "\n", func() {}
 	}
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
-		return ctx, func() {}
+		return ctx, "\n", func() {}
 	}
 	ctx, end := context.WithCancel(ctx)
 	go func() {
@@ -96,7 +96,7 @@ func endByKey(ctx context.Context, t *terminal.Streams) (ends context.Context, r
 			}
 		}
 	}()
-	return ctx, func() {
+	return ctx, "\r\n", func() {
 		end()
 		term.Restore(int(in.Fd()), before)
 	}

@@ -189,7 +189,7 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestWhereIs: the files that CONTRIBUTING.md sends a reader to declare the names of its table.
+// TestWhereIs: the files that docs/WHERE.md sends a reader to declare the names of its table.
 func TestWhereIs(t *testing.T) {
 	declared := map[string]map[string]bool{}
 	for _, s := range sources(t) {
@@ -208,7 +208,7 @@ func TestWhereIs(t *testing.T) {
 		}
 		declared[s.name] = names
 	}
-	rows := regexp.MustCompile("(?m)^\\| .* \\| `([^`]+\\.go)` \\| `(\\w+)` \\|$").FindAllStringSubmatch(pages(t)["CONTRIBUTING.md"], -1)
+	rows := regexp.MustCompile("(?m)^\\| .* \\| `([^`]+\\.go)` \\| `(\\w+)` \\|$").FindAllStringSubmatch(pages(t)["docs/WHERE.md"], -1)
 	if len(rows) < 20 {
 		t.Errorf("%d rows found", len(rows))
 	}
