@@ -177,7 +177,7 @@ func orDefault[T comparable](value, otherwise T) T {
 }
 
 // takeConfig takes the options that the settings give, and that do not change while the server runs. What may change is
-// applied by initConfig, in the same way as by CONFIG SET. The values have been checked when they were set.
+// applied by shared.Settings.Start, in the same way as by CONFIG SET. The values have been checked when they were set.
 func (o *Options) takeConfig() {
 	if o.Config == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// A session describes itself in its client (client.go), with atomics, and these commands read the
+// A session describes itself in its clients.Client, with atomics, and these commands read the
 // clients of all sessions; none of them waits for another session. Addresses and ids are those of
 // connections, so an embedded session is in no list.
 

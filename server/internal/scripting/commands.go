@@ -9,10 +9,7 @@ import (
 	"github.com/stavedb/stave/server/script"
 )
 
-const (
-	sinceFunctions   = "7.0.0"
-	changesLibraries = command.Write | command.NoScript
-)
+const changesLibraries = command.Write | command.NoScript
 
 // libraryCommands are SCRIPT and FUNCTION.
 func libraryCommands(of source) []*command.Command {

@@ -9,7 +9,7 @@ import (
 // password has been right before; it holds no lock: EXEC makes it before it locks keys.
 
 // authCommands may be sent before authentication. Both leave the event loop when they have a password to verify: see
-// verifiesPassword.
+// dispatch.VerifiesPassword.
 var authCommands = command.InGroup(command.GroupConnection, []*command.Command{
 	{Name: "auth", Arity: -2, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(authCommand)},
 	{Name: "hello", Arity: -1, Flags: command.OfSession | command.Fast | command.NoAuth | command.AllowBusy, Run: onSession(helloCommand)},

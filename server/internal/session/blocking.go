@@ -41,7 +41,7 @@ type blocked struct {
 	took    time.Duration       // until it waited
 	reply   func(*command.Call) // replies with what the waiter was given
 	late    func(*command.Call) // replies when the time is over; nil: with a null array
-	forRoom bool                // postponed until there is memory for its reply: see reply_budget.go
+	forRoom bool                // postponed until there is memory for its reply: see room.go
 	held    int                 // memory of its arguments and of its places in the queues of keys
 }
 

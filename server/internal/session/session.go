@@ -30,8 +30,8 @@ import (
 //
 // execute does with a request what dispatch.Decide says:
 //
-//	Batch             addToBatch, then runBatch
-//	Here              run; or after MULTI enqueue, and EXEC runs it with runQueued
+//	Batch             batching.add, then batching.run
+//	Here              run; or after MULTI transaction.enqueue, and EXEC runs it with transaction.run
 //	Later             postpone, until the end of CLIENT PAUSE
 //	Aside             leave the event loop
 //	Refuse, Drop      an error, or nothing
@@ -39,7 +39,7 @@ import (
 // One that would have to wait for other clients calls Host.Wait, and Resume ends its wait.
 //
 // All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
-// Flushed or Resume returns, awaitDurable has waited for the newest of them.
+// Flushed or Resume returns, unit.awaitDurable has waited for the newest of them.
 type Session struct {
 	server  *shared.State
 	scripts *scripting.Shared

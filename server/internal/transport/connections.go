@@ -21,7 +21,7 @@ func New(ctx context.Context, state *shared.State, newSession func() *session.Se
 	return &Connections{server: state, newSession: newSession, context: ctx, log: state.Options.Logger, public: !local, conns: make(map[*conn]struct{})}
 }
 
-// Connections are those of one listener. It outlives none of them, but for what shutdown does not wait for.
+// Connections are those of one listener. The type outlives none of them, but for what shutdown does not wait for.
 type Connections struct {
 	server      *shared.State
 	newSession  func() *session.Session
