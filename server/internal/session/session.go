@@ -323,7 +323,7 @@ func (s *Session) situation() *dispatch.Situation {
 	if s.multi.watch != nil {
 		now.Watched = s.multi.watch.Len()
 	}
-	now.InLoop, now.Gone, now.Driven = s.inLoop, s.presence.gone, s.client.IsDriven()
+	now.InLoop, now.Gone = s.inLoop, s.presence.gone
 	now.Subscribed, now.Singly = s.mail.isSubscribed(), s.replies != replyOn || s.tracked.IsCaching()
 	return now
 }
