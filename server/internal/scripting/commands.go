@@ -13,7 +13,7 @@ const changesLibraries = command.Write | command.NoScript
 
 // libraryCommands are SCRIPT and FUNCTION.
 func libraryCommands(of source) []*command.Command {
-	return command.InGroup(command.GroupScripting, []*command.Command{
+	return []*command.Command{
 		{
 			Name: "function", Arity: -2,
 			Subcommands: []*command.Command{
@@ -41,7 +41,7 @@ func libraryCommands(of source) []*command.Command {
 				command.HelpRow("script"),
 			},
 		},
-	})
+	}
 }
 
 // functionLoad is FUNCTION LOAD.
