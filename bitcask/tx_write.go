@@ -145,9 +145,12 @@ const manyTouched = 8
 
 // touch remembers how a collection was before the transaction's first change.
 func (t *Tx) touch(sp *namespace.Space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
+	if last := len(t.touched) - 1; last >= 0 && t.touched[last].is(sp, h, key) {
+		return
+	}
 	if len(t.touched) <= manyTouched || t.mayKnow(h) {
 		for i := len(t.touched) - 1; i >= 0; i-- {
-			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
+			if t.touched[i].is(sp, h, key) {
 				return
 			}
 		}
