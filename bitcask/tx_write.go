@@ -203,8 +203,9 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 	if err := roomFor(coll, elem); err != nil {
 		return err
 	}
-	t.touch(sp, h, key, coll.Type(), coll)
-	loc, err := t.add(KindElement, coll.Type(), sp, h, key, elem, value)
+	typ := coll.Type()
+	t.touch(sp, h, key, typ, coll)
+	loc, err := t.add(KindElement, typ, sp, h, key, elem, value)
 	if err != nil {
 		return err
 	}
@@ -257,8 +258,9 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 	if _, ok := coll.LocAt(index); !ok && coll.Full() {
 		return fmt.Errorf("bitcask: %d elements: %w", coll.Len(), ErrIndexFull)
 	}
-	t.touch(sp, h, key, coll.Type(), coll)
-	loc, err := t.add(KindElement, coll.Type(), sp, h, key, format.IndexName(index), value)
+	typ := coll.Type()
+	t.touch(sp, h, key, typ, coll)
+	loc, err := t.add(KindElement, typ, sp, h, key, format.IndexName(index), value)
 	if err != nil {
 		return err
 	}
