@@ -144,6 +144,54 @@ func TestFullDiskIsFreedByItself(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestFullDiskIsFreedByExpiry fills disks with what expires, which is deleted many at a time: however long the names are, that is not
+// refused, and then writes resume.
+func TestFullDiskIsFreedByExpiry(t *testing.T) {
+	for _, length := range []int{100, 2000, 10_000, 30_000} {
+		long := strings.Repeat("k", length)
+		value := make([]byte, 50_000)
+		for name, put := range map[string]func(s *db.Store, i int) error{
+			"keys": func(s *db.Store, i int) error { return s.String(fmt.Sprint(i, long)).Put(value, db.TTL(time.Hour)) },
+			"fields": func(s *db.Store, i int) error {
+				return s.Hash("hash").PutWith([]db.Field{{Name: fmt.Sprint(i, long), Value: value}}, db.TTL(time.Hour))
+			},
+			"fields of a long key": func(s *db.Store, i int) error {
+				return s.Hash(long).PutWith([]db.Field{{Name: fmt.Sprint(i), Value: value}}, db.TTL(time.Hour))
+			},
+		} {
+			t.Run(fmt.Sprint(name, " of ", length), func(t *testing.T) {
+				var clock wallClock
+				mem := vfs.NewMem()
+				mem.SetLimit(16<<20, fullPage)
+				s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, ExpireEvery: -1}, seam.Options{FS: mem, Clock: clock.now, NoHints: true})))
+				for _, hash := range []string{"hash", long} { // they stay
+					must(t, first(s.Hash(hash).Put("stays", nil)))
+				}
+				var err error
+				for i := 0; err == nil; i++ {
+					err = put(s, i)
+				}
+				if !errors.Is(err, db.ErrNoSpace) {
+					t.Fatal(err)
+				}
+				clock.ahead.Store(int64(2 * time.Hour))
+				for n := 1; n > 0; {
+					n = ok[int](t)(s.Expire(time.Minute, 1_000_000))
+				}
+				if n, fields := s.Len(), ok[int](t)(s.Hash("hash").Len())+ok[int](t)(s.Hash(long).Len()); n != 2 || fields != 2 {
+					t.Errorf("%d keys are left, with %d fields", n, fields)
+				}
+				for begin := time.Now(); put(s, 0) != nil; time.Sleep(time.Millisecond) {
+					if time.Since(begin) > time.Minute {
+						t.Fatalf("writes do not resume: %+v", s.Stats())
+					}
+				}
+				must(t, s.Close())
+			})
+		}
+	}
+}
+
 // loudLines counts lines of the log at Warn and above.
 type loudLines struct {
 	slog.Handler
