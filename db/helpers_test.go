@@ -12,7 +12,6 @@ const underRace = storetest.UnderRace
 
 var (
 	must            = storetest.Must
-	numbers         = storetest.Numbers
 	add             = storetest.Add
 	fieldsText      = storetest.FieldsText
 	mergeEverything = storetest.MergeEverything

@@ -1,3 +1,4 @@
+// The tests of package db that are about a theme, not about one of its sources: crashes, damage, merges, the model.
 package db_test
 
 import (
