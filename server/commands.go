@@ -3,12 +3,10 @@ package server
 import (
 	"slices"
 
-	"github.com/stavedb/stave/server/internal/session"
-
-	"github.com/stavedb/stave/server/internal/admin"
-
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/admin"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 

@@ -4,15 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/debug"
 	"github.com/stavedb/stave/server/internal/introspect"
 	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/slowlog"
 )
 

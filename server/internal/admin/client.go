@@ -4,14 +4,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// A session describes itself in its client (client.go), with atomics, and these commands read the
+// A session describes itself in its clients.Client, with atomics, and these commands read the
 // clients of all sessions; none of them waits for another session. Addresses and ids are those of
 // connections, so an embedded session is in no list.
 
