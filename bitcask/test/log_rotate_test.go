@@ -1,7 +1,6 @@
 package bitcask_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,14 +74,6 @@ func (h *held) put() {
 // crash returns what a killed process would leave now, with n bytes truncated from the end of one
 // of its files.
 func (h *held) crash(name string, n int64) vfs.FS { return copyCut(h.t, h.mem, name, n) }
-
-// neverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and
-// anything missing before that is damage. On a busy machine a second is soon over.
-const neverIdle = time.Hour
-
-// frames is the bytes of a segment without the zeros that its writer has reserved; the last byte of the last frame must
-// not be one.
-func frames(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
 // copyCut copies a store, with n bytes truncated from the end of one of its files.
 func copyCut(t *testing.T, fs vfs.FS, name string, n int64) vfs.FS {

@@ -19,7 +19,7 @@ var appendsDir = flag.String("appends.dir", "", "where BenchmarkAppends makes it
 // BenchmarkAppends compares puts that are copied into the log with puts that are written, in turns of some ten thousand
 // within one process:
 // processor time of the process per put, and the distribution of the time of each put. Ratios are medians over the
-// turns. A turn is one iteration: go test ./bitcask -run '^$' -bench Appends -benchtime 30x
+// turns. A turn is one iteration: go test ./bitcask/test -run '^$' -bench Appends -benchtime 30x
 func BenchmarkAppends(b *testing.B) {
 	for _, overwrite := range []bool{false, true} {
 		name := "new"

@@ -9,7 +9,7 @@ import (
 )
 
 // goldenV1e is a copy of a store, with system records, of which one has an unknown name, with a
-// history, times in footers, and an INDEX of version 3. It is made by go test ./db -run
+// history, times in footers, and an INDEX of version 3. It is made by go test ./db/test -run
 // 'TestGoldenSystem$' -update
 var goldenV1e = golden{
 	dir: "testdata/golden-v1e", chunkSize: 32, fill: fillGoldenV1e, last: lastOfGoldenV1b, copied: true, indexed: true,

@@ -10,7 +10,7 @@ import (
 )
 
 // goldenV1g has streams: records of kind 14. It is made by
-// go test ./db -run 'TestGoldenStreams$' -update
+// go test ./db/test -run 'TestGoldenStreams$' -update
 var goldenV1g = golden{
 	dir: "testdata/golden-v1g", chunkSize: 32, fill: fillGoldenV1g, last: lastOfGoldenV1g,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,

@@ -22,7 +22,7 @@ import (
 
 // goldenV1b is a store with what version 1 of the format got before its first
 // release: strings in chunks, deadlines of fields, and an INDEX. It is made by
-// go test ./db -run 'TestGoldenChunksAndFields$' -update
+// go test ./db/test -run 'TestGoldenChunksAndFields$' -update
 var goldenV1b = golden{
 	dir: "testdata/golden-v1b", chunkSize: 32, // strings of more than 256 bytes
 	fill: fillGoldenV1b, last: lastOfGoldenV1b,
@@ -30,28 +30,28 @@ var goldenV1b = golden{
 }
 
 // goldenV1c is the same with INDEX and hints of version 2. It is made by
-// go test ./db -run 'TestGoldenCompact$' -update
+// go test ./db/test -run 'TestGoldenCompact$' -update
 var goldenV1c = golden{
 	dir: "testdata/golden-v1c", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile},
 }
 
 // goldenV1d is the same with INDEX of version 3 and TTL of version 2, which name a state of the log, and openings and
-// merges in the manifest (edits 8 to 10). It is made by go test ./db -run 'TestGoldenMarks$' -update
+// merges in the manifest (edits 8 to 10). It is made by go test ./db/test -run 'TestGoldenMarks$' -update
 var goldenV1d = golden{
 	dir: "testdata/golden-v1d", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true,
 }
 
 // goldenV1f is the same with hints of version 3, and nonces in the headers of segments. It is made by
-// go test ./db -run 'TestGoldenBoundHints$' -update
+// go test ./db/test -run 'TestGoldenBoundHints$' -update
 var goldenV1f = golden{
 	dir: "testdata/golden-v1f", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,
 }
 
 // goldenV1h is the same with INDEX of version 4, which says how many keys are in each part of it. It is made by
-// go test ./db -run 'TestGoldenPromises$' -update
+// go test ./db/test -run 'TestGoldenPromises$' -update
 var goldenV1h = golden{
 	dir: "testdata/golden-v1h", chunkSize: 32, fill: fillGoldenV1b, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,

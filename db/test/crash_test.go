@@ -346,7 +346,7 @@ func (c *powerCuts) saveFailure() {
 		must(c.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(c.t, os.WriteFile(path, b, 0o600))
 	}
-	c.t.Logf("the state of the disk is kept: go test ./db -run TestPowerCut -crash.replay %s", dir)
+	c.t.Logf("the state of the disk is kept: go test ./db/test -run TestPowerCut -crash.replay %s", dir)
 }
 
 // replayCut opens a saved state.

@@ -265,7 +265,7 @@ func TestNothingElseIsCalled(t *testing.T) {
 			t.Errorf("Options.%s can hold a callback that no test makes panic", f.Name)
 		}
 	}
-	if _, err := os.Stat("surface_test.go"); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat("guard_surface_test.go"); errors.Is(err, fs.ErrNotExist) {
 		t.Error("the test does not run in its directory")
 	}
 }

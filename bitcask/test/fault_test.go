@@ -326,17 +326,6 @@ func fillUntil(t *testing.T, name string, s *bitcask.Store, cause error) map[str
 	return acked
 }
 
-func rewriteAll(s *bitcask.Store) error {
-	var ids []uint32
-	for _, sg := range s.Segments() {
-		if sg.Sealed {
-			ids = append(ids, sg.ID)
-		}
-	}
-	_, err := s.Rewrite(context.Background(), ids, bitcask.RewriteOptions{})
-	return err
-}
-
 var openEvery = flag.Int("openfiles.every", 1, "every how many operations on a real file system one fails (default: a sample)")
 
 // TestNothingStaysOpen fails operations on a real file system, with mappings: whatever fails, while a store is opened

@@ -280,29 +280,6 @@ func TestBackupToKeepsEverything(t *testing.T) {
 	}
 }
 
-// backupCommit is the n-th commit of a writer: its counter, the last fields and the length of its list agree in each
-// state, and of two keys one has a deadline that has passed soon.
-func backupCommit(s *db.Store, w int, n int64) error {
-	name := func(what string) string { return what + strconv.Itoa(w) }
-	return s.UpdateKeys([]string{name("counter"), name("last"), name("list"), name("due")}, func(tx *db.Tx) error {
-		text := []byte(strconv.FormatInt(n, 10))
-		if err := tx.String(name("counter")).Put(text); err != nil {
-			return err
-		}
-		if _, err := tx.Hash(name("last")).Put(strconv.FormatInt(n%50, 10), text); err != nil {
-			return err
-		}
-		if err := tx.String(name("due")).Put(text, db.TTL(time.Duration(n%5)*time.Millisecond+time.Millisecond)); err != nil {
-			return err
-		}
-		_, err := tx.List(name("list")).PushBack(text)
-		if err == nil && n > 20 {
-			_, err = tx.List(name("list")).PopFront()
-		}
-		return err
-	})
-}
-
 // verifyBackup wants a backup to hold all of a writer's commits up to one that is no earlier than before.
 func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) {
 	t.Helper()
@@ -313,40 +290,6 @@ func verifyBackup(t *testing.T, dir string, w int, before int64, readOnly bool) 
 		t.Error(err)
 	}
 	verifyCommits(t, s, dir, w, before)
-}
-
-// verifyCommits is verifyBackup for an open store. It returns which commit it holds.
-func verifyCommits(t *testing.T, s *db.Store, dir string, w int, before int64) (held int64) {
-	t.Helper()
-	name := func(what string) string { return what + strconv.Itoa(w) }
-	must(t, s.View(func(tx *db.Tx) error {
-		n := int64(0)
-		if text, err := tx.String(name("counter")).Get(); err == nil {
-			if n, err = strconv.ParseInt(string(text), 10, 64); err != nil {
-				return err
-			}
-		} else if !errors.Is(err, db.ErrNotFound) {
-			return err
-		}
-		if held = n; n < before {
-			t.Errorf("%s holds commit %d of writer %d, %d had been acknowledged", dir, n, w, before)
-		}
-		for i := max(n-49, 1); i <= n; i++ {
-			field, err := tx.Hash(name("last")).Get(strconv.FormatInt(i%50, 10))
-			if err != nil || string(field) != strconv.FormatInt(i, 10) {
-				t.Errorf("%s: after commit %d, commit %d left %q, %v", dir, n, i, field, err)
-			}
-		}
-		elems, err := tx.List(name("list")).Range(0, -1)
-		if err != nil || int64(len(elems)) != min(n, 20) || n > 0 && string(elems[len(elems)-1]) != strconv.FormatInt(n, 10) {
-			t.Errorf("%s: after commit %d the list is %q, %v", dir, n, elems, err)
-		}
-		if text, err := tx.String(name("due")).Get(); err == nil && string(text) != strconv.FormatInt(n, 10) {
-			t.Errorf("%s: after commit %d, %q has not expired", dir, n, text)
-		}
-		return nil
-	}))
-	return held
 }
 
 // TestBackupFails lets each operation on files fail while a backup is made, once and from then on: the store goes on as

@@ -14,12 +14,3 @@ var longTests = budget.Plan{
 	},
 	Rest: 45,
 }
-
-// numbers are those below n.
-func numbers(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}

@@ -11,7 +11,7 @@ import (
 )
 
 // goldenV1j has an INDEX of version 5, which keeps the order of hashes and sets; the log has another one. It is made by
-// go test ./db -run 'TestGoldenOrder$' -update
+// go test ./db/test -run 'TestGoldenOrder$' -update
 var goldenV1j = golden{
 	dir: "testdata/golden-v1j", chunkSize: 32, fill: fillGoldenV1j, last: lastOfGoldenV1b,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,

@@ -154,7 +154,7 @@ func (set *optionSet) verify(t *testing.T, s script) (state string) {
 	must(t, err)
 	must(t, f.Close())
 	must(t, s.writeFile(f.Name()))
-	t.Fatalf("%s: %s\n%d steps are kept: go test ./db -run 'TestOptionSets/%s' -script.file %s",
+	t.Fatalf("%s: %s\n%d steps are kept: go test ./db/test -run 'TestOptionSets/%s' -script.file %s",
 		set.name, failure, len(s), strings.ReplaceAll(set.name, " ", "_"), f.Name())
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // goldenV1i has groups of streams, with consumers and what is pending for them, and libraries of functions, one of them
-// in two parts. It is made by go test ./db -run 'TestGoldenGroups$' -update
+// in two parts. It is made by go test ./db/test -run 'TestGoldenGroups$' -update
 var goldenV1i = golden{
 	dir: "testdata/golden-v1i", fill: fillGoldenV1i, last: lastOfGoldenV1i,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,

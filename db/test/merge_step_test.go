@@ -96,22 +96,10 @@ var stepMerges = []struct {
 	}},
 }
 
-// rewriteNewest merges the newest sealed segment alone: its tombstones are needed as long as they hide something
-// older.
-func rewriteNewest(s *db.Store) (bitcask.RewriteResult, error) {
-	var ids []uint32
-	for _, sg := range s.Log().Segments() {
-		if sg.Sealed {
-			ids = append(ids[:0], sg.ID)
-		}
-	}
-	return s.Log().Rewrite(context.Background(), ids, bitcask.RewriteOptions{})
-}
-
 // stepAct is what comes between. It calls done after each commit that it makes.
 type stepAct struct {
 	name string
-	do   func(s *db.Store, done func()) error
+	do   func(s *db.Store, clock *wallClock, done func()) error
 }
 
 var stepActs = []stepAct{
@@ -119,7 +107,7 @@ var stepActs = []stepAct{
 	{"overwrite", one(func(s *db.Store) error { return s.String("s1").Put([]byte("newer")) })},
 	{"overwrite a collection", one(func(s *db.Store) error { return s.String("hash").Put([]byte("a string now")) })},
 	{"delete", one(func(s *db.Store) error { return first(s.Key("s1").Delete()) })},
-	{"delete and put again", func(s *db.Store, done func()) error {
+	{"delete and put again", func(s *db.Store, _ *wallClock, done func()) error {
 		if err := first(s.Key("s1").Delete()); err != nil {
 			return err
 		}
@@ -142,7 +130,7 @@ var stepActs = []stepAct{
 		return first(s.Stream("stream").Group("g").Ack(db.StreamID{Ms: 2}, db.StreamID{Ms: 3}))
 	})},
 	{"delete a consumer", one(func(s *db.Store) error { return first(s.Stream("stream").Group("g").DeleteConsumer("a")) })},
-	{"delete a group and make it again", func(s *db.Store, done func()) error {
+	{"delete a group and make it again", func(s *db.Store, _ *wallClock, done func()) error {
 		g := s.Stream("stream").Group("g")
 		if err := first(g.Destroy()); err != nil {
 			return err
@@ -172,12 +160,17 @@ var stepActs = []stepAct{
 	{"rename", one(func(s *db.Store) error { return s.Key("zset").Rename("hash") })},
 	{"flush", one(func(s *db.Store) error { return s.Flush() })},
 	{"swap", one(func(s *db.Store) error { return s.Swap(0, 1) })},
-	{"an hour goes by", func(s *db.Store, done func()) error {
+	{"an hour goes by", func(s *db.Store, _ *wallClock, done func()) error {
 		time.Sleep(time.Hour)
 		return reapAll(s, done)
 	}},
-	{"the clock was a year ahead", func(s *db.Store, done func()) error {
-		s.ClockWas(366 * 24 * time.Hour)
+	{"the clock was a year ahead", func(s *db.Store, clock *wallClock, done func()) error {
+		clock.ahead.Store(int64(366 * 24 * time.Hour))
+		_, err := readModel(s) // shows everything with a deadline as expired
+		clock.ahead.Store(0)
+		if err != nil {
+			return err
+		}
 		return reapAll(s, done)
 	}},
 	{"rotate", one(func(s *db.Store) error { return s.Log().Rotate() })},
@@ -189,10 +182,8 @@ func putLibrary(s *db.Store, name, text string) error {
 	return s.Update(func(tx *db.Tx) error { return serverside.DB.PutLibrary(tx, name, text) })
 }
 
-func first[T any](_ T, err error) error { return err }
-
-func one(do func(s *db.Store) error) func(*db.Store, func()) error {
-	return func(s *db.Store, done func()) error {
+func one(do func(s *db.Store) error) func(*db.Store, *wallClock, func()) error {
+	return func(s *db.Store, _ *wallClock, done func()) error {
 		err := do(s)
 		done()
 		return err
@@ -262,6 +253,13 @@ func mergeStepOptions(fsys vfs.FS) *db.Options {
 	return o
 }
 
+// options are mergeStepOptions with the clock that an act steps.
+func (x *mergeStop) options(fsys vfs.FS) *db.Options {
+	o := mergeStepOptions(fsys)
+	seam.Of(o).Clock = x.clock.now
+	return o
+}
+
 // mergeStop is one merge that is stopped once.
 type mergeStop struct {
 	t     *testing.T
@@ -275,6 +273,7 @@ type mergeStop struct {
 	fails bool // the operation fails
 	rng   *rand.Rand
 
+	clock   wallClock
 	store   *db.Store
 	mem     *vfs.Mem
 	rec     *vfstest.Recorder
@@ -309,7 +308,7 @@ func (x *mergeStop) run() {
 	must(x.t, err)
 	x.mem, x.rec = mem, vfstest.NewRecorder(mem)
 	fault := vfstest.NewFault(x.rec)
-	x.store, err = db.Open("d", mergeStepOptions(fault))
+	x.store, err = db.Open("d", x.options(fault))
 	must(x.t, err)
 	rule := vfstest.Rule{Skip: x.n, Do: x.stop}
 	if x.fails {
@@ -378,7 +377,7 @@ func (x *mergeStop) openLeft() {
 func (x *mergeStop) shadow() {
 	mem, err := x.base.Mem("d")
 	must(x.t, err)
-	s, err := db.Open("d", mergeStepOptions(mem))
+	s, err := db.Open("d", x.options(mem))
 	must(x.t, err)
 	look := func() {
 		x.between = append(x.between, mem.Clone()) // before anything is shown to have expired, which makes that last
@@ -388,7 +387,7 @@ func (x *mergeStop) shadow() {
 	}
 	look()
 	if x.act.do != nil {
-		x.must("act on the shadow", x.act.do(s, look))
+		x.must("act on the shadow", x.act.do(s, &x.clock, look))
 	}
 	must(x.t, mergeEverything(s))
 	must(x.t, s.Close())
@@ -414,11 +413,11 @@ func (x *mergeStop) stop(vfstest.Event) {
 	act := x.act.do
 	reading := make(chan struct{})
 	if act == nil {
-		act = func(s *db.Store, _ func()) error { return x.iterate(s, reading) }
+		act = func(s *db.Store, _ *wallClock, _ func()) error { return x.iterate(s, reading) }
 	}
 	ended := make(chan struct{})
 	go func() {
-		x.acted <- act(x.store, func() {})
+		x.acted <- act(x.store, &x.clock, func() {})
 		close(ended)
 	}()
 	if x.late = !soon(ended, reading); x.act.do == nil {

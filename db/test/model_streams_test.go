@@ -56,14 +56,6 @@ func (s *modelStream) describe(b *strings.Builder) {
 	s.describeGroups(b)
 }
 
-func fieldsText(fields []db.Field) string {
-	var b strings.Builder
-	for _, f := range fields {
-		fmt.Fprintf(&b, "%q:%q ", f.Name, f.Value)
-	}
-	return b.String()
-}
-
 func entriesOf(list []db.StreamEntry) []modelEntry {
 	out := []modelEntry{}
 	for _, e := range list {

@@ -19,24 +19,6 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-const fullPage = 4 << 10
-
-// fillStore puts strings until that is refused.
-func fillStore(t *testing.T, s *db.Store) {
-	t.Helper()
-	var err error
-	for i := 0; err == nil; i++ {
-		err = s.String(fmt.Sprint("filler", i)).Put([]byte(strings.Repeat("v", 400)))
-	}
-	err = nil
-	for i := 0; err == nil; i++ { // and shorter ones
-		err = s.String(fmt.Sprint("short", i)).Put(nil)
-	}
-	if !errors.Is(err, db.ErrNoSpace) || errors.Is(err, db.ErrFailed) {
-		t.Fatal(err)
-	}
-}
-
 // TestDeletesOnAFullDisk: whatever takes something away works on a full disk, of all types, and what adds something is
 // refused.
 func TestDeletesOnAFullDisk(t *testing.T) {

@@ -143,11 +143,6 @@ func (w *stepWorkload) run() {
 	w.close()
 }
 
-func mergeEverything(s *db.Store) error {
-	_, err := s.Merge(context.Background(), merge.RunOptions{All: true})
-	return err
-}
-
 func (w *stepWorkload) writeRound(i int) {
 	s := w.store
 	value := []byte(strings.Repeat("some text ", 10))
