@@ -38,12 +38,12 @@ func (of source) on(run func(*Caller, *command.Call) error) func(*command.Call) 
 	return func(c *command.Call) error { return run(of(c), c) }
 }
 
-// Commands are the commands about the server. CLIENT has subcommands besides these, which change the session:
-// ofSession. COMMAND describes the table.
-func Commands(of func(*command.Call) *Caller, ofSession []*command.Command, table func() *command.Table) []*command.Command {
+// Commands are the commands about the server. CLIENT has subcommands besides these that change the session: reply and
+// tracking, in the order in which CLIENT HELP lists them. COMMAND describes the table.
+func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command, table func() *command.Table) []*command.Command {
 	source := source(of)
 	client := &command.Command{Name: "client", Arity: -2, Group: command.GroupConnection,
-		Subcommands: slices.Concat(clientCommands(source), clientControlCommands(source), clientModeCommands(source), ofSession)}
+		Subcommands: slices.Concat(clientCommands(source), clientControlCommands(source), reply, clientModeCommands(source), tracking)}
 	return slices.Concat(
 		[]*command.Command{client, pubSubCommand(source), configCommand(source), monitorCommand(source), introspect.Command(table), acl.Command(source.acl),
 			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog)},
