@@ -23,17 +23,19 @@ type Caller struct {
 	User            *acl.User // whose the session is
 	IsTLS, IsRemote bool
 
-	Flush     func()                                                                       // adds what the session has counted to the figures of all
-	End       func()                                                                       // ends the session once the reply is sent
-	Drop      func()                                                                       // makes it a session of nobody, and ends it
-	SaveLater func()                                                                       // makes the EXEC that runs save at its end
-	Wait      func(c *command.Call, timeout time.Duration, late func(*command.Call)) error // for what never happens here
+	Flush       func() // adds what the session has counted to the figures of all
+	NoteBuffers func() // notes its buffers, which others see when a command has ended
+	End         func() // ends the session once the reply is sent
+	Drop        func() // makes it a session of nobody, and ends it
+	SaveLater   func() // makes the EXEC that runs save at its end
+	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
+	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
 
-// source gives the Admin of a call.
+// source gives the Caller of a call.
 type source func(*command.Call) *Caller
 
-// on makes a handler of a function that works with an Admin.
+// on makes a handler of a function that works with a Caller.
 func (of source) on(run func(*Caller, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error { return run(of(c), c) }
 }
