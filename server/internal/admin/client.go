@@ -68,6 +68,7 @@ func clientSetInfo(a *Caller, c *command.Call) error {
 // it is in no list.
 func clientInfo(a *Caller, c *command.Call) error {
 	a.Flush()
+	a.NoteBuffers()
 	c.Out.Verbatim("txt", a.Client.ListLine(time.Now())+"\n")
 	return nil
 }
@@ -97,6 +98,7 @@ func clientList(a *Caller, c *command.Call) error {
 		return command.ErrSyntax
 	}
 	a.Flush()
+	a.NoteBuffers()
 	now := time.Now()
 	var lines strings.Builder
 	for _, other := range a.State.Clients.Listed() {
