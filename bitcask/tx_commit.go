@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -30,7 +31,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	if err := t.addMeta(); err != nil {
 		return 0, t.refuse(err)
 	}
-	if len(t.recs) == 0 {
+	if t.recs.Len() == 0 {
 		t.forget()
 		return 0, nil
 	}
@@ -45,7 +46,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	if err != nil {
 		return 0, t.refuse(err)
 	}
-	ticket = seq + uint64(len(t.recs))
+	ticket = seq + uint64(t.recs.Len())
 	if t.single.put {
 		t.placeSingle(sg, at)
 	} else {
@@ -59,13 +60,16 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 // forget makes the changes final.
 func (t *Tx) forget() {
 	t.single = singlePut{}
-	clear(t.undo)
+	t.undo.Cut(0)
+	t.made = madeCollection{}
 	clear(t.touched)
 	clear(t.known)
-	clear(t.recs)
+	t.recs.Cut(0)
+	clear(t.spaces)
+	clear(t.values)
 	clear(t.frame.Values)
-	t.buf, t.outOfLine, t.recs = t.buf[:format.FrameHeaderSize], 0, t.recs[:0]
-	t.undo, t.touched = t.undo[:0], t.touched[:0]
+	t.buf, t.outOfLine, t.touched = t.buf[:format.FrameHeaderSize], 0, t.touched[:0]
+	t.spaces, t.values = t.spaces[:0], t.values[:0]
 }
 
 // WaitDurable returns when the commit with this ticket is as durable as
@@ -156,7 +160,7 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 		}
 	}
 	coll.SetMeta(loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.Meta, Dir: tf.sp.Dir, Hash: tf.h, Key: tf.key, Loc: old})
+	t.undo.Append(undo.Op{Kind: undo.Meta, Dir: tf.sp.Dir, Hash: tf.h, Key: tf.key, Loc: old})
 	return nil
 }
 
@@ -166,17 +170,17 @@ func (t *Tx) encode() *commitlog.Frame {
 	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
 	// frame, its checksum being the last field of the header.
 	start := 0
-	if len(t.recs) == 1 {
+	if t.recs.Len() == 1 {
 		start = format.FrameHeaderSize - format.FrameSumAt
 	}
 	f := &t.frame
-	f.Records, f.Values = f.Records[:0], f.Values[:0]
-	for i := range t.recs {
-		f.Records = append(f.Records, t.recs[i].pos-start)
+	f.Records, f.Values = slices.Grow(f.Records[:0], t.recs.Len()), f.Values[:0]
+	for i := range t.recs.Len() {
+		f.Records = append(f.Records, int(t.recs.At(i).pos)-start)
 	}
 	if t.outOfLine > 0 {
-		for i := range t.recs {
-			f.Values = append(f.Values, t.recs[i].value)
+		for i := range t.recs.Len() {
+			f.Values = append(f.Values, t.valueOf(t.recs.At(i)))
 		}
 	}
 	t.frameStart = start
@@ -187,8 +191,8 @@ func (t *Tx) encode() *commitlog.Frame {
 
 // markReplacedDead turns what the transaction replaced into dead bytes.
 func (t *Tx) markReplacedDead() {
-	for i := range t.undo {
-		u := &t.undo[i]
+	for i := range t.undo.Len() {
+		u := t.undo.At(i)
 		t.s.dead.add(u.Old.Loc)
 		t.s.dead.add(u.Loc)
 		u.Trimmed.Each(t.s.dead.add)
@@ -201,23 +205,23 @@ func (t *Tx) markReplacedDead() {
 // place gives the keydir the real location of every record that it still
 // points to, and counts the bytes as live.
 func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
-	for i := 0; i < len(t.recs); {
-		r := &t.recs[i]
+	for i := 0; i < t.recs.Len(); {
+		r := t.recs.At(i)
 		size := r.size
 		n := 1
-		for ; i+n < len(t.recs) && t.recs[i+n].kind.Follows(); n++ {
-			size += t.recs[i+n].size
+		for ; i+n < t.recs.Len() && t.recs.At(i+n).kind.Follows(); n++ {
+			size += t.recs.At(i + n).size
 		}
 		id := Identity{Kind: r.kind, Type: r.typ}
 		row := id.Row()
 		if row.InCollection() {
 			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
 		}
-		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
-		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
+		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), r.size)
+		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), size)
 		if row.Home == format.HomeSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
+		} else if locate.Move(t.spaces[r.space].Dir, r.h, &id, pending, loc) {
 			addLive(sg, loc)
 		}
 		if i += n; t.locks.claim != nil {
@@ -271,7 +275,7 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 	defer r.Turn()()
 	err = failed
 	leave := max(t.floor, r.LeaveByDeletes())
-	if len(t.recs) == 1 && t.recs[0].row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
+	if t.recs.Len() == 1 && t.recs.At(0).row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
 		leave = max(leave, reserve.LeaveFourth)
 	}
 	for r.Release(seen, leave, err) {
@@ -288,8 +292,8 @@ func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 
 // deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {
-	for i := range t.recs {
-		if t.recs[i].row().Grows() {
+	for i := range t.recs.Len() {
+		if t.recs.At(i).row().Grows() {
 			return false
 		}
 	}
