@@ -49,8 +49,8 @@ func (t *Tx) addNewer(k Kind, name, value string) {
 	t.buf = append(t.buf, byte(len(value)))
 	start := len(t.buf)
 	t.buf = append(append(t.buf, name...), value...)
-	t.recs = append(t.recs, txRecord{
-		pos: pos, size: len(t.buf) - pos, name: start, keyLen: len(key) - len(format.TypePrefix[keydir.None]) + len(prefix) + 1, kind: k, sp: new(namespace.Space),
+	t.recs.Append(txRecord{
+		pos: uint32(pos), size: uint32(len(t.buf) - pos), name: uint32(start), keyLen: uint16(len(key) - len(format.TypePrefix[keydir.None]) + len(prefix) + 1), kind: k, space: t.spaceIndex(new(namespace.Space)),
 	})
 }
 

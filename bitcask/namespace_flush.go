@@ -52,7 +52,7 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if !t.locks.write {
 		return nil, 0, errReadTx
 	}
-	if !t.locks.all || len(t.recs) > 0 {
+	if !t.locks.all || t.recs.Len() > 0 {
 		return nil, 0, fmt.Errorf("%w: all keys, before the first write", ErrNotLocked)
 	}
 	n := &t.s.spaces
@@ -75,9 +75,9 @@ func (t *Tx) remap(change func(m *namespace.Map, moved map[uint32]uint32, fresh 
 	if err != nil {
 		return nil, 0, t.refuse(err)
 	}
-	r := t.recs[0]
+	r := t.recs.At(0)
 	t.s.dead.add(n.Record)
-	n.Record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.pos-t.frameStart), uint32(r.size))
+	n.Record = keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), r.size)
 	addLive(sg, n.Record)
 	t.forget()
 	spaces := n.InstallLocked(moved, fresh)

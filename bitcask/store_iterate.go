@@ -43,7 +43,7 @@ func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(ke
 		return nil
 	}
 	if slot.Loc.Pending() {
-		fn(t.recs[slot.Loc.Offset()].key(t.buf))
+		fn(t.recs.At(int(slot.Loc.Offset())).key(t.buf))
 		return nil
 	}
 	sg, err := t.s.segmentOf(slot.Loc)

@@ -77,9 +77,9 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 // systemThere reports whether the transaction sees a system record of a name, and how many others it sees.
 func (t *Tx) systemThere(name string) (there bool, others int) {
 	changed := map[string]bool{} // whether there is one
-	for i := range t.recs {
-		if r := &t.recs[i]; r.row().Home == format.HomeSystem {
-			rec := r.record(t.buf)
+	for i := range t.recs.Len() {
+		if r := t.recs.At(i); r.row().Home == format.HomeSystem {
+			rec := t.record(r)
 			changed[string(rec.Key)] = len(rec.Value) > 0
 		}
 	}
@@ -101,7 +101,7 @@ func (t *Tx) systemThere(name string) (there bool, others int) {
 
 // placeSystem makes a system record known that is now in the log.
 func (t *Tx) placeSystem(r *txRecord, sg *segment.Segment, loc keydir.Loc, seq uint64) {
-	rec := r.record(t.buf)
+	rec := t.record(r)
 	dead, _ := t.s.system.Put(string(rec.Key), system.Record{Value: slices.Clone(rec.Value), Seq: seq, Loc: loc})
 	t.s.dead.add(dead)
 	addLive(sg, loc)

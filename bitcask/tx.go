@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stavedb/stave/bitcask/internal/chunked"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
@@ -25,15 +26,19 @@ type Tx struct {
 	steps int // that Yield has counted
 
 	buf       []byte // room for a frame header, then records
-	recs      []txRecord
-	outOfLine int       // bytes of values that are not in buf
-	borrow    bool      // see Borrow
-	system    bool      // it holds the lock for writers of system records
-	floor     int64     // what it leaves of the reserve if it may draw on that although it adds something; else 0
-	single    singlePut // the one record, not yet in the keydir
-	undo      []undo.Op
+	recs      chunked.List[txRecord]
+	spaces    []*namespace.Space // of recs
+	values    [][]byte           // that are not in buf, of recs
+	outOfLine int                // their bytes
+	borrow    bool               // see Borrow
+	system    bool               // it holds the lock for writers of system records
+	floor     int64              // what it leaves of the reserve if it may draw on that although it adds something; else 0
+	single    singlePut          // the one record, not yet in the keydir
+	undo      chunked.List[undo.Op]
+	made      madeCollection
 	touched   []touchedCollection
 	known     map[uint64]bool // hashes of the keys in touched, once they are many
+	mostKnown int             // how many those have been
 
 	// The string that find proved last: reading it costs no second checksum.
 	provedLoc keydir.Loc
@@ -47,44 +52,66 @@ type Tx struct {
 	order      []byte          // scratch of PutScored
 }
 
-// txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without parsing.
+// txRecord is a record waiting in buf, with what leads to its slot or element in the keydir without parsing. It has no
+// pointers, so the garbage collector does not read millions of them.
 type txRecord struct {
-	pos             int    // of its crc in buf
-	outOfLine       int    // bytes of the values before it that are not in buf
-	value           []byte // if that is not in buf
-	size            int    // without the records that follow it
-	name            int    // of its name in buf
-	keyLen, elemLen int
-	kind            Kind
-	typ             keydir.Type
-	h               uint64
-	sp              *namespace.Space
+	h         uint64
+	pos       uint32 // of its crc in buf
+	outOfLine uint32 // bytes of the values before it that are not in buf
+	size      uint32 // without the records that follow it
+	name      uint32 // of its name in buf
+	elemLen   uint32
+	value     uint32 // which of the transaction's values it has, counted from 1; 0 if its value is in buf
+	space     uint32 // which of the transaction's spaces it is in
+	keyLen    uint16
+	kind      Kind
+	typ       keydir.Type
 }
 
 // record is the record as it would be parsed.
-func (r *txRecord) record(buf []byte) format.Record {
-	rec := format.Record{Identity: Identity{Namespace: r.sp.ID, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, Size: r.size, Value: r.value}
+func (t *Tx) record(r *txRecord) format.Record {
+	buf := t.buf
+	rec := format.Record{Identity: Identity{Namespace: t.spaces[r.space].ID, Kind: r.kind, Type: r.typ, Key: r.key(buf)}, Size: int(r.size), Value: t.valueOf(r)}
 	if r.kind.HasElement() {
 		rec.Elem = r.elem(buf)
 	}
 	if end := r.pos + r.size; rec.Value == nil {
-		rec.Value = buf[r.name+format.NameLen(r.kind, r.typ, r.keyLen, r.elemLen) : end : end]
+		rec.Value = buf[int(r.name)+format.NameLen(r.kind, r.typ, int(r.keyLen), int(r.elemLen)) : end : end]
 	}
 	return rec
+}
+
+// valueOf is the value of a record if that is out of line, else nil.
+func (t *Tx) valueOf(r *txRecord) []byte {
+	if r.value == 0 {
+		return nil
+	}
+	return t.values[r.value-1]
+}
+
+// spaceIndex is where a space is in spaces.
+func (t *Tx) spaceIndex(sp *namespace.Space) uint32 {
+	for i := len(t.spaces) - 1; i >= max(0, len(t.spaces)-2); i-- {
+		if t.spaces[i] == sp {
+			return uint32(i)
+		}
+	}
+	t.spaces = append(t.spaces, sp)
+	return uint32(len(t.spaces) - 1)
 }
 
 func (r *txRecord) row() *format.Row { return format.RowOf(r.kind, r.typ) }
 
 // offset is the record's position in a frame that begins at start in buf.
-func (r *txRecord) offset(start int) int { return r.pos - start + r.outOfLine }
+func (r *txRecord) offset(start int) int { return int(r.pos) - start + int(r.outOfLine) }
 
 // key and elem are the parts of the record's name.
 func (r *txRecord) key(buf []byte) []byte {
-	return buf[r.name+len(format.TypePrefix[r.typ]):][:r.keyLen]
+	return buf[int(r.name)+len(format.TypePrefix[r.typ]):][:r.keyLen]
 }
 
 func (r *txRecord) elem(buf []byte) []byte {
-	return buf[r.name+len(format.TypePrefix[r.typ])+r.keyLen+1:][:r.elemLen]
+	return buf[int(r.name)+len(format.TypePrefix[r.typ])+int(r.keyLen)+1:][:r.elemLen]
 }
 
 // touchedCollection remembers a collection as it was before the transaction, to know
@@ -205,6 +232,8 @@ func (s *Store) newTx(write bool) *Tx {
 		t.buf = make([]byte, format.FrameHeaderSize, 512)
 	}
 	t.buf = t.buf[:format.FrameHeaderSize]
+	t.recs.SetShift(s.opts.seam.ChunkShift)
+	t.undo.SetShift(s.opts.seam.ChunkShift)
 	return t
 }
 
@@ -254,6 +283,7 @@ func (t *Tx) begun() error {
 const (
 	keepBuffer = 256 << 10 // bytes of records: those of 64 KiB of names and values, which a server batches, take up to 100 KiB
 	keepHashes = 8 << 10
+	keepOthers = 1 << 10 // elements of any other list
 )
 
 // End rolls back what was not committed and releases the locks. A second End does nothing.
@@ -287,13 +317,27 @@ func (t *Tx) Recycle() {
 	if cap(t.locks.hashes) > keepHashes {
 		t.locks.hashes, t.locks.sorted = nil, nil
 	}
-	clear(t.frame.Values)
-	frame := commitlog.Frame{Records: t.frame.Records[:0], Values: t.frame.Values[:0]}
+	t.recs.Recycle(keepOthers)
+	t.undo.Recycle(keepOthers)
+	if t.mostKnown > keepOthers {
+		t.known = nil // a map does not shrink
+	}
+	frame := commitlog.Frame{Records: reusable(t.frame.Records, keepOthers), Values: reusable(t.frame.Values, keepOthers)}
 	*t = Tx{
-		known: t.known, buf: t.buf, recs: t.recs[:0], undo: t.undo[:0], touched: t.touched[:0], frame: frame, order: t.order[:0],
+		known: t.known, buf: t.buf, recs: t.recs, undo: t.undo, spaces: reusable(t.spaces, keepOthers), values: reusable(t.values, keepOthers),
+		touched: reusable(t.touched, keepOthers), frame: frame, order: reusable(t.order, keepBuffer),
 		locks: txLocks{of: t.locks.of, waiters: t.locks.waiters, stripes: t.locks.stripes[:0], hashes: t.locks.hashes[:0], sorted: t.locks.sorted[:0]},
 	}
 	s.txs.Put(t)
+}
+
+// reusable is an empty slice with the memory of another, or without it if that is long.
+func reusable[T any](s []T, keep int) []T {
+	if cap(s) > keep {
+		return nil
+	}
+	clear(s[:cap(s)])
+	return s[:0]
 }
 
 // hash returns the hash of a key, which must be one the Tx has locked. Whatever

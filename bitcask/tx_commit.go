@@ -3,11 +3,13 @@ package bitcask
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/locate"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/undo"
@@ -31,7 +33,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	if err := t.addMeta(); err != nil {
 		return 0, t.refuse(err)
 	}
-	if len(t.recs) == 0 {
+	if t.recs.Len() == 0 {
 		t.forget()
 		return 0, nil
 	}
@@ -46,7 +48,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	if err != nil {
 		return 0, t.refuse(err)
 	}
-	ticket = seq + uint64(len(t.recs))
+	ticket = seq + uint64(t.recs.Len())
 	if t.single.put {
 		t.placeSingle(sg, at)
 	} else {
@@ -60,13 +62,16 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 // forget makes the changes final.
 func (t *Tx) forget() {
 	t.single = singlePut{}
-	clear(t.undo)
+	t.undo.Cut(0)
+	t.made = madeCollection{}
 	clear(t.touched)
 	clear(t.known)
-	clear(t.recs)
+	t.recs.Cut(0)
+	clear(t.spaces)
+	clear(t.values)
 	clear(t.frame.Values)
-	t.buf, t.outOfLine, t.recs = t.buf[:format.FrameHeaderSize], 0, t.recs[:0]
-	t.undo, t.touched = t.undo[:0], t.touched[:0]
+	t.buf, t.outOfLine, t.touched = t.buf[:format.FrameHeaderSize], 0, t.touched[:0]
+	t.spaces, t.values = t.spaces[:0], t.values[:0]
 }
 
 // WaitDurable returns when the commit with this ticket is as durable as
@@ -157,7 +162,7 @@ func (t *Tx) addMetaOf(tf *touchedCollection, coll keydir.Collection) error {
 		}
 	}
 	coll.SetMeta(loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.Meta, Dir: tf.sp.Dir, Hash: tf.h, Key: tf.key, Loc: old})
+	t.undo.Append(undo.Op{Kind: undo.Meta, Dir: tf.sp.Dir, Hash: tf.h, Key: tf.key, Loc: old})
 	return nil
 }
 
@@ -167,17 +172,17 @@ func (t *Tx) encode() *commitlog.Frame {
 	// Records begin 24 bytes into buf. A single one begins 20 bytes into its
 	// frame, its checksum being the last field of the header.
 	start := 0
-	if len(t.recs) == 1 {
+	if t.recs.Len() == 1 {
 		start = format.FrameHeaderSize - format.FrameSumAt
 	}
 	f := &t.frame
-	f.Records, f.Values = f.Records[:0], f.Values[:0]
-	for i := range t.recs {
-		f.Records = append(f.Records, t.recs[i].pos-start)
+	f.Records, f.Values = slices.Grow(f.Records[:0], t.recs.Len()), f.Values[:0]
+	for i := range t.recs.Len() {
+		f.Records = append(f.Records, int(t.recs.At(i).pos)-start)
 	}
 	if t.outOfLine > 0 {
-		for i := range t.recs {
-			f.Values = append(f.Values, t.recs[i].value)
+		for i := range t.recs.Len() {
+			f.Values = append(f.Values, t.valueOf(t.recs.At(i)))
 		}
 	}
 	t.frameStart = start
@@ -188,8 +193,8 @@ func (t *Tx) encode() *commitlog.Frame {
 
 // markReplacedDead turns what the transaction replaced into dead bytes.
 func (t *Tx) markReplacedDead() {
-	for i := range t.undo {
-		u := &t.undo[i]
+	for i := range t.undo.Len() {
+		u := t.undo.At(i)
 		t.s.dead.add(u.Old.Loc)
 		t.s.dead.add(u.Loc)
 		u.Trimmed.Each(t.s.dead.add)
@@ -202,19 +207,19 @@ func (t *Tx) markReplacedDead() {
 // place gives the keydir the real location of every record that it still
 // points to, and counts the bytes as live.
 func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
-	var in placing
-	for i := 0; i < len(t.recs); {
-		r := &t.recs[i]
+	in := placing{spaces: t.spaces, buf: t.buf}
+	for i := 0; i < t.recs.Len(); {
+		r := t.recs.At(i)
 		size := r.size
 		n := 1
-		for ; i+n < len(t.recs) && t.recs[i+n].kind.Follows(); n++ {
-			size += t.recs[i+n].size
+		for ; i+n < t.recs.Len() && t.recs.At(i+n).kind.Follows(); n++ {
+			size += t.recs.At(i + n).size
 		}
-		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
-		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
+		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), r.size)
+		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), size)
 		if r.row().Home == format.HomeSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else if in.move(t.buf, r, pending, loc) {
+		} else if in.move(r, pending, loc) {
 			addLive(sg, loc)
 		}
 		if i += n; t.locks.claim != nil {
@@ -225,20 +230,24 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 
 // placing is the collection of the record that was placed last: mostly those of one collection follow each other.
 type placing struct {
+	spaces []*namespace.Space
+	buf    []byte
+
 	of   *txRecord
 	coll keydir.Collection
 	ok   bool // it is there
 }
 
 // move is locate.Move of a record of the transaction.
-func (p *placing) move(buf []byte, r *txRecord, pending, loc keydir.Loc) bool {
+func (p *placing) move(r *txRecord, pending, loc keydir.Loc) bool {
 	id := Identity{Kind: r.kind, Type: r.typ}
+	dir := p.spaces[r.space].Dir
 	if !id.Row().InCollection() {
-		return locate.Move(r.sp.Dir, r.h, &id, pending, loc)
+		return locate.Move(dir, r.h, &id, pending, loc)
 	}
-	id.Key, id.Elem = r.key(buf), r.elem(buf)
-	if l := p.of; l == nil || l.sp != r.sp || l.h != r.h || l.typ != r.typ || !bytes.Equal(l.key(buf), id.Key) {
-		p.coll, p.ok = locate.CollectionOf(r.sp.Dir, r.h, &id)
+	id.Key, id.Elem = r.key(p.buf), r.elem(p.buf)
+	if l := p.of; l == nil || l.space != r.space || l.h != r.h || l.typ != r.typ || !bytes.Equal(l.key(p.buf), id.Key) {
+		p.coll, p.ok = locate.CollectionOf(dir, r.h, &id)
 	}
 	p.of = r
 	return p.ok && locate.MoveIn(p.coll, &id, pending, loc)
@@ -289,7 +298,7 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 	defer r.Turn()()
 	err = failed
 	leave := max(t.floor, r.LeaveByDeletes())
-	if len(t.recs) == 1 && t.recs[0].row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
+	if t.recs.Len() == 1 && t.recs.At(0).row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
 		leave = max(leave, reserve.LeaveFourth)
 	}
 	for r.Release(seen, leave, err) {
@@ -306,8 +315,8 @@ func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 
 // deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later.
 func (t *Tx) deletes() bool {
-	for i := range t.recs {
-		if t.recs[i].row().Grows() {
+	for i := range t.recs.Len() {
+		if t.recs.At(i).row().Grows() {
 			return false
 		}
 	}

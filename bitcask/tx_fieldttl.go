@@ -98,10 +98,10 @@ func (t *Tx) alongside(ns int, key string, typ keydir.Type) (keydir.Collection, 
 func (t *Tx) putAlongside(coll keydir.Collection, typ keydir.Type, sp *namespace.Space, h uint64, key, elem string, score uint64, loc keydir.Loc) {
 	if !coll.Valid() {
 		coll = sp.Dir.NewCollection(h, typ, key)
-		t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Of: typ, Dir: sp.Dir, Hash: h, Key: key})
+		t.undo.Append(undo.Op{Kind: undo.NewCollection, Of: typ, Dir: sp.Dir, Hash: h, Key: key})
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.PutScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
+	t.undo.Append(undo.Op{Kind: undo.PutScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
 }
 
 // dropAlongside forgets elements for which a tombstone is added, and returns how many there were.
@@ -118,11 +118,11 @@ func (t *Tx) dropAlongsideOf(coll keydir.Collection, typ keydir.Type, sp *namesp
 	for _, elem := range elems {
 		if score, old, had := coll.DeleteScored(elem); had {
 			n++
-			t.undo = append(t.undo, undo.Op{Kind: undo.DeleteScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Score: score})
+			t.undo.Append(undo.Op{Kind: undo.DeleteScored, Of: typ, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Score: score})
 		}
 	}
 	if n > 0 && coll.Len() == 0 {
-		t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
+		t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
 	}
 	return n
 }

@@ -100,7 +100,7 @@ func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error
 // get reads a record from the log or, if it is still waiting, from the transaction.
 func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byte, int, bool, error) {
 	if loc.Pending() {
-		rec := t.recs[loc.Offset()].record(t.buf)
+		rec := t.record(t.recs.At(int(loc.Offset())))
 		if !q.Matches(&rec) {
 			return dst, 0, false, nil
 		}

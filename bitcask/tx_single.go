@@ -22,20 +22,20 @@ func (t *Tx) materialize() {
 	if !t.single.put {
 		return
 	}
-	r, old := &t.recs[0], t.single.old
+	r, old := t.recs.At(0), t.single.old
 	t.single = singlePut{}
-	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(keydir.PendingSegment, 0, uint32(r.size))}
-	t.putSlot(r.sp, r.h, old, old.Type != keydir.None, now)
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(keydir.PendingSegment, 0, r.size)}
+	t.putSlot(t.spaces[r.space], r.h, old, old.Type != keydir.None, now)
 }
 
 // placeSingle gives the keydir the location of a single put, which is now in the log.
 func (t *Tx) placeSingle(sg *segment.Segment, at int64) {
-	r, old := &t.recs[0], t.single.old
-	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(r.size))}
+	r, old := t.recs.At(0), t.single.old
+	now := keydir.Slot{Type: keydir.String, Loc: keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), r.size)}
 	if old.Type == keydir.None {
-		r.sp.Dir.Insert(r.h, now)
+		t.spaces[r.space].Dir.Insert(r.h, now)
 	} else {
-		r.sp.Dir.Replace(r.h, old, now)
+		t.spaces[r.space].Dir.Replace(r.h, old, now)
 		t.s.dead.add(old.Loc)
 	}
 	addLive(sg, now.Loc)

@@ -30,7 +30,7 @@ func (t *Tx) PutEntry(ns int, key string, coll keydir.Collection, id keydir.Stre
 		return err
 	}
 	old, had := coll.PutEntry(id, loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.PutEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old, Had: had})
+	t.undo.Append(undo.Op{Kind: undo.PutEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old, Had: had})
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (t *Tx) DeleteEntry(ns int, key string, coll keydir.Collection, id keydir.S
 	if !had {
 		return false, nil
 	}
-	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old})
+	t.undo.Append(undo.Op{Kind: undo.DeleteEntry, Dir: sp.Dir, Hash: h, Key: key, ID: id, Loc: old})
 	_, err = t.add(KindElementTombstone, keydir.Stream, sp, h, key, format.EntryName(id), nil)
 	return err == nil, err
 }
@@ -111,7 +111,7 @@ func (t *Tx) PutStreamMeta(ns int, key string, coll keydir.Collection, m keydir.
 		m.First = stored.First
 	}
 	if trimmed := coll.TrimEntries(m.First); trimmed.Len() > 0 {
-		t.undo = append(t.undo, undo.Op{Kind: undo.Trim, Dir: sp.Dir, Hash: h, Key: key, Trimmed: trimmed})
+		t.undo.Append(undo.Op{Kind: undo.Trim, Dir: sp.Dir, Hash: h, Key: key, Trimmed: trimmed})
 	}
 	m.Len = coll.Len()
 	var b [format.StreamMetaSize]byte
@@ -119,7 +119,7 @@ func (t *Tx) PutStreamMeta(ns int, key string, coll keydir.Collection, m keydir.
 	if err != nil {
 		return err
 	}
-	t.undo = append(t.undo, undo.Op{Kind: undo.Meta, Dir: sp.Dir, Hash: h, Key: key, Loc: coll.Meta()})
+	t.undo.Append(undo.Op{Kind: undo.Meta, Dir: sp.Dir, Hash: h, Key: key, Loc: coll.Meta()})
 	coll.SetMeta(loc)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/keydir"
 )
@@ -15,13 +16,13 @@ func (t *Tx) rewrite(loc keydir.Loc, value []byte) bool {
 	if !loc.Pending() {
 		return false
 	}
-	r := &t.recs[loc.Offset()]
-	rec := r.record(t.buf)
-	if r.value != nil || len(rec.Value) != len(value) {
+	r := t.recs.At(int(loc.Offset()))
+	rec := t.record(r)
+	if r.value != 0 || len(rec.Value) != len(value) {
 		return false
 	}
-	at := r.pos + r.size - len(value)
-	t.undo = append(t.undo, undo.Op{Kind: undo.Rewrite, Index: int64(at), Elem: string(rec.Value)})
+	at := int(r.pos+r.size) - len(value)
+	t.undo.Append(undo.Op{Kind: undo.Rewrite, Index: int64(at), Elem: string(rec.Value)})
 	copy(t.buf[at:], value)
 	return true
 }
@@ -32,11 +33,11 @@ const indexed = 128
 // Held is about how much memory the transaction has taken so far, in bytes: its records, what rolls them back, and what
 // the index has grown by. O(1).
 func (t *Tx) Held() int {
-	return cap(t.buf) + t.outOfLine + cap(t.recs)*int(unsafe.Sizeof(txRecord{})) + cap(t.undo)*int(unsafe.Sizeof(undo.Op{})) + len(t.recs)*indexed
+	return cap(t.buf) + t.outOfLine + t.recs.Cap()*int(unsafe.Sizeof(txRecord{})) + t.undo.Cap()*int(unsafe.Sizeof(undo.Op{})) + t.recs.Len()*indexed
 }
 
 // Savepoint is a moment within a transaction.
-type Savepoint struct{ buf, outOfLine, recs, undo, touched int }
+type Savepoint struct{ buf, outOfLine, recs, undo, touched, spaces, values int }
 
 // ErrSavepoint is returned for a savepoint of another transaction, or of a part of this one that has been rolled back.
 var ErrSavepoint = errors.New("stave: no such savepoint in the transaction")
@@ -47,12 +48,13 @@ func (t *Tx) Savepoint() Savepoint {
 		return Savepoint{}
 	}
 	t.materialize()
+	t.made = madeCollection{} // what is put into it from now on may be rolled back without it
 	return t.here()
 }
 
 // here is Savepoint of a transaction that is open. A single put stays one, and is not rolled back to it.
 func (t *Tx) here() Savepoint {
-	return Savepoint{len(t.buf), t.outOfLine, len(t.recs), len(t.undo), len(t.touched)}
+	return Savepoint{len(t.buf), t.outOfLine, t.recs.Len(), t.undo.Len(), len(t.touched), len(t.spaces), len(t.values)}
 }
 
 // RollbackTo rolls back everything done since sp.
@@ -60,7 +62,7 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	switch {
 	case !t.open:
 		return ErrTxDone
-	case sp.buf < format.FrameHeaderSize || sp.buf > len(t.buf) || sp.recs > len(t.recs) || sp.undo > len(t.undo) || sp.touched > len(t.touched):
+	case sp.buf < format.FrameHeaderSize || sp.buf > len(t.buf) || sp.recs > t.recs.Len() || sp.undo > t.undo.Len() || sp.touched > len(t.touched):
 		return ErrSavepoint
 	}
 	t.rollbackTo(sp)
@@ -68,8 +70,11 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 }
 
 func (t *Tx) rollbackTo(sp Savepoint) {
-	for i := len(t.undo) - 1; i >= sp.undo; i-- {
-		if u := &t.undo[i]; u.Kind == undo.Rewrite {
+	if t.undo.Len() > sp.undo { // it may be rolled back with its collection
+		t.made = madeCollection{}
+	}
+	for i := t.undo.Len() - 1; i >= sp.undo; i-- {
+		if u := t.undo.At(i); u.Kind == undo.Rewrite {
 			copy(t.buf[u.Index:], u.Elem)
 		} else {
 			u.Run()
@@ -78,10 +83,25 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 	if sp.recs == 0 {
 		t.single = singlePut{}
 	}
-	clear(t.recs[sp.recs:])
-	clear(t.undo[sp.undo:])
+	t.recs.Cut(sp.recs)
+	t.undo.Cut(sp.undo)
+	clear(t.spaces[sp.spaces:])
+	clear(t.values[sp.values:])
+	t.spaces, t.values = t.spaces[:sp.spaces], t.values[:sp.values]
 	clear(t.touched[sp.touched:])
-	t.buf, t.outOfLine, t.recs = t.buf[:sp.buf], sp.outOfLine, t.recs[:sp.recs]
-	t.undo, t.touched = t.undo[:sp.undo], t.touched[:sp.touched]
+	t.buf, t.outOfLine, t.touched = t.buf[:sp.buf], sp.outOfLine, t.touched[:sp.touched]
 	clear(t.known)
+}
+
+// madeCollection is the collection that the transaction made last, if no savepoint has been taken since and nothing been
+// removed from it: what is put into it needs no undo of its own, since whatever is rolled back drops the whole. A call
+// that is refused has put nothing into it.
+type madeCollection struct {
+	sp  *namespace.Space
+	h   uint64
+	key string
+}
+
+func (m *madeCollection) is(sp *namespace.Space, h uint64, key string) bool {
+	return m.sp == sp && m.h == h && m.key == key
 }

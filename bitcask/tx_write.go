@@ -43,20 +43,39 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 			return 0, t.refuse(err)
 		}
 	}
+	t.growBuffer(format.RecordHeaderMax + format.NameLen(k, typ, len(key), len(elem)) + len(value))
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
 	t.buf = format.AppendName(t.buf, k, typ, key, elem)
-	r := txRecord{pos: pos, outOfLine: t.outOfLine, name: name, keyLen: len(key), elemLen: len(elem), kind: k, typ: typ, h: h, sp: sp}
-	r.size = len(t.buf) - pos + len(value)
+	r := txRecord{
+		h: h, pos: uint32(pos), outOfLine: uint32(t.outOfLine), size: uint32(len(t.buf) - pos + len(value)), name: uint32(name),
+		elemLen: uint32(len(elem)), space: t.spaceIndex(sp), keyLen: uint16(len(key)), kind: k, typ: typ,
+	}
 	if apart {
-		r.value = value
+		t.values = append(t.values, value)
+		r.value = uint32(len(t.values))
 		t.outOfLine += len(value)
 	} else {
 		t.buf = append(t.buf, value...)
 	}
-	t.recs = append(t.recs, r)
-	return keydir.MakeLoc(keydir.PendingSegment, uint32(len(t.recs)-1), uint32(r.size)), nil
+	t.recs.Append(r)
+	return keydir.MakeLoc(keydir.PendingSegment, uint32(t.recs.Len()-1), r.size), nil
+}
+
+// growStep is how much of the buffer is moved at once: the scheduler can interrupt between two moves.
+const growStep = 1 << 20
+
+// growBuffer makes room for n bytes more. A long buffer doubles, and moves in steps.
+func (t *Tx) growBuffer(n int) {
+	if len(t.buf)+n <= cap(t.buf) || cap(t.buf) < growStep {
+		return
+	}
+	grown := make([]byte, len(t.buf), max(2*cap(t.buf), len(t.buf)+n))
+	for at := 0; at < len(t.buf); at += growStep {
+		copy(grown[at:], t.buf[at:min(at+growStep, len(t.buf))])
+	}
+	t.buf = grown
 }
 
 // refuse rolls back what the call in progress has done, and returns err, with which it fails. Otherwise a caller that goes
@@ -81,7 +100,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 			return err
 		}
 	}
-	fresh := len(t.recs) == 0 && len(t.undo) == 0 && !coll.Valid()
+	fresh := t.recs.Len() == 0 && t.undo.Len() == 0 && !coll.Valid()
 	loc, err := t.addRecord(KindString, keydir.String, sp, h, key, "", value, t.borrow && len(value) >= bigValue)
 	if err != nil {
 		return err
@@ -101,11 +120,11 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 func (t *Tx) putSlot(sp *namespace.Space, h uint64, old keydir.Slot, had bool, now keydir.Slot) {
 	if had {
 		sp.Dir.Replace(h, old, now)
-		t.undo = append(t.undo, undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, Old: old, New: now})
+		t.undo.Append(undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, Old: old, New: now})
 		return
 	}
 	sp.Dir.Insert(h, now)
-	t.undo = append(t.undo, undo.Op{Kind: undo.Insert, Dir: sp.Dir, Hash: h, New: now})
+	t.undo.Append(undo.Op{Kind: undo.Insert, Dir: sp.Dir, Hash: h, New: now})
 }
 
 // Collection returns the collection of type typ that key holds, or a new one. The
@@ -135,7 +154,8 @@ func (t *Tx) Collection(ns int, key string, typ keydir.Type) (keydir.Collection,
 	}
 	t.touch(sp, h, key, typ, keydir.Collection{})
 	coll := sp.Dir.NewCollection(h, typ, key)
-	t.undo = append(t.undo, undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
+	t.undo.Append(undo.Op{Kind: undo.NewCollection, Dir: sp.Dir, Hash: h, Key: key})
+	t.made = madeCollection{sp: sp, h: h, key: key}
 	return coll, nil
 }
 
@@ -165,6 +185,7 @@ func (t *Tx) touch(sp *namespace.Space, h uint64, key string, typ keydir.Type, c
 	t.touched = append(t.touched, tf)
 	if len(t.known) > 0 {
 		t.known[h] = true
+		t.mostKnown = max(t.mostKnown, len(t.known))
 	}
 }
 
@@ -177,6 +198,7 @@ func (t *Tx) mayKnow(h uint64) bool {
 		for i := range t.touched {
 			t.known[t.touched[i].h] = true
 		}
+		t.mostKnown = max(t.mostKnown, len(t.known))
 	}
 	return t.known[h]
 }
@@ -210,7 +232,10 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 		return err
 	}
 	old, had, place := coll.PutNoted(elem, loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.Put, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Place: place})
+	if t.made.is(sp, h, key) {
+		return nil
+	}
+	t.undo.Append(undo.Op{Kind: undo.Put, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Place: place})
 	return nil
 }
 
@@ -239,7 +264,10 @@ func (t *Tx) PutScored(ns int, key string, coll keydir.Collection, elem string, 
 		return err
 	}
 	oldScore, old, had := coll.PutScored(elem, score, loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.PutScored, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
+	if t.made.is(sp, h, key) {
+		return nil
+	}
+	t.undo.Append(undo.Op{Kind: undo.PutScored, Dir: sp.Dir, Hash: h, Key: key, Elem: elem, Loc: old, Had: had, Score: oldScore})
 	return nil
 }
 
@@ -265,7 +293,10 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 		return err
 	}
 	old, had := coll.PutAt(index, loc)
-	t.undo = append(t.undo, undo.Op{Kind: undo.PutAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old, Had: had})
+	if t.made.is(sp, h, key) {
+		return nil
+	}
+	t.undo.Append(undo.Op{Kind: undo.PutAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old, Had: had})
 	return nil
 }
 
@@ -286,7 +317,8 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 	if !op.Had {
 		return false, nil
 	}
-	t.undo = append(t.undo, op)
+	t.undo.Append(op)
+	t.made = madeCollection{}
 	if coll.Type() == keydir.Hash {
 		t.dropAlongside(keydir.FieldDeadlines, sp, h, key, elem)
 	}
@@ -305,7 +337,8 @@ func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64
 	if !had {
 		return false, nil
 	}
-	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old})
+	t.made = madeCollection{}
+	t.undo.Append(undo.Op{Kind: undo.DeleteAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old})
 	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, format.IndexName(index), nil)
 	return err == nil, err
 }
@@ -350,17 +383,20 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.Dir.Delete(h, slot)
-	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, Old: slot})
+	t.undo.Append(undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, Old: slot})
 }
 
 func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
+	if t.made.is(sp, h, key) {
+		t.made = madeCollection{}
+	}
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	for _, typ := range keydir.Alongside {
 		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
-			t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, beside)})
+			t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, beside)})
 		}
 	}
-	t.undo = append(t.undo, undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
+	t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.

@@ -14,6 +14,8 @@ import (
 
 // Options of a store for tests and tools. The zero value is what every program gets.
 type Options struct {
+	ChunkShift uint8 // a transaction keeps its records and what rolls them back in chunks of 1<<ChunkShift; 0: the default
+
 	// FS is the file system. Default: the operating system's.
 	FS vfs.FS
 	// NoMapping reads with pread instead of through mappings. Default: false.

@@ -213,6 +213,8 @@ func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 		g.pieces, g.buf = append(g.pieces, pieces...), nil
 	case g.members == 0 && g.turn == nil:
 		g.buf = frame
+	case len(frame) > gatherBytes: // it is not moved with the lock of the log held
+		g.pieces, g.buf = append(g.pieces, g.buf, frame), nil
 	default:
 		g.buf = append(g.buf, frame...)
 	}
