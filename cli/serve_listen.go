@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stavedb/stave/server"
 	"github.com/urfave/cli/v2"
@@ -127,4 +130,76 @@ func (s *sockets) String() string {
 		names = append(names, addr.String())
 	}
 	return strings.Join(names, " and ")
+}
+
+// listenAll opens the Unix sockets, or none. The setting unixsocketperm is that of all of them.
+func listenAll(ctx context.Context, addrs []string, config *server.Config) (list []net.Listener, err error) {
+	for _, addr := range addrs {
+		ln, err := listen(ctx, addr, config.Get("unixsocketperm"))
+		if err != nil {
+			for _, open := range list {
+				err = errors.Join(err, open.Close())
+			}
+			return nil, err
+		}
+		list = append(list, ln)
+	}
+	return list, nil
+}
+
+// listen opens a socket. A socket file without a listener, left by a killed server, is replaced. A file at that
+// path that is no socket is left alone: the error is then that of listening. Nobody but the owner can connect
+// before the permissions are set. perm is octal; 0 is for the owner alone, where Redis leaves the umask's.
+//
+// Two servers that start on one path at the same time may both find nobody there, and the second replaces the
+// first's file. The lock of the store, which is taken before, lets one writer of each store get here.
+func listen(ctx context.Context, addr, perm string) (ln net.Listener, err error) {
+	var config net.ListenConfig
+	if !strings.HasPrefix(addr, "/") {
+		return config.Listen(ctx, "tcp", addr)
+	}
+	// A server that listens accepts a connection, so a file at which nobody does is a leftover.
+	if conn, err := net.DialTimeout("unix", addr, time.Second); err == nil {
+		return nil, errors.Join(fmt.Errorf("listen %s: another server listens there", addr), conn.Close())
+	}
+	if info, err := os.Lstat(addr); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(addr); err != nil {
+			return nil, err
+		}
+	}
+	err = withPrivateFiles(func() error {
+		ln, err = config.Listen(ctx, "unix", addr)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	mode, err := strconv.ParseUint(perm, 8, 32)
+	if err == nil && mode == 0 {
+		mode = 0o700
+	}
+	if err == nil {
+		err = os.Chmod(addr, os.FileMode(mode))
+	}
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// listenHTTP opens the socket of the dashboard and /metrics, nil if there is to be none. The address has been judged; what
+// it has come to mean is judged again, before anybody is told that the server is ready.
+func listenHTTP(ctx context.Context, config *server.Config) (web net.Listener, err error) {
+	addr := config.Get("http-addr")
+	if addr == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	if web, err = lc.Listen(ctx, "tcp", addr); err != nil {
+		return nil, fmt.Errorf("http-addr: %w", err)
+	}
+	if err := server.CheckHTTPAddress(ctx, web.Addr().String()); err != nil {
+		return nil, errors.Join(err, web.Close())
+	}
+	return web, nil
 }

@@ -283,3 +283,17 @@ func (k Keyspace) nextPage(w *bitcask.Walk) (page []KeyInfo, err error) {
 	}
 	return page, err
 }
+
+// Len is the number of keys of the namespace, those included that have expired
+// and wait to be reaped. O(1).
+func (s *Store) Len() int { return s.base.Len(s.ns) }
+
+// Len is the number of keys of the namespace as the transaction sees it, those
+// included that have expired and wait to be reaped. O(collections written in
+// this transaction). 0 when the transaction has ended.
+func (t *Tx) Len() int {
+	if t.ended.Load() {
+		return 0
+	}
+	return t.base.Len(t.ns)
+}

@@ -274,10 +274,6 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 	return t.end(s.guard.call(fn, t))
 }
 
-// Len is the number of keys of the namespace, those included that have expired
-// and wait to be reaped. O(1).
-func (s *Store) Len() int { return s.base.Len(s.ns) }
-
 // Flush empties the namespace, whatever its size, in one small commit. The memory of its content is
 // released in the background.
 func (s *Store) Flush() error { return s.flush(func() []int { return []int{s.ns} }) }

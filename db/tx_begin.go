@@ -1,6 +1,8 @@
 package db
 
-import "github.com/stavedb/stave/bitcask"
+import (
+	"github.com/stavedb/stave/bitcask"
+)
 
 // Ticket identifies a commit that has been made but perhaps not yet synced. It is the sequence number after the last
 // record of the commit, so a later commit has a higher one; zero means no commit.
@@ -101,16 +103,6 @@ func (s *Store) WaitDurable(t Ticket) error { return s.base.WaitDurable(uint64(t
 
 // Durable reports whether WaitDurable would return at once.
 func (s *Store) Durable(t Ticket) bool { return s.base.Durable(uint64(t)) }
-
-// Len is the number of keys of the namespace as the transaction sees it, those
-// included that have expired and wait to be reaped. O(collections written in
-// this transaction). 0 when the transaction has ended.
-func (t *Tx) Len() int {
-	if t.ended.Load() {
-		return 0
-	}
-	return t.base.Len(t.ns)
-}
 
 // Now is the moment of the transaction in Unix milliseconds, by the machine's clock.
 func (t *Tx) Now() int64 { return t.now() }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/stavedb/stave/server/internal/certificates"
 )
@@ -63,24 +62,6 @@ func (t *TLS) Reload() error {
 
 // Certificate is the server's certificate as it is now.
 func (t *TLS) Certificate() *x509.Certificate { return certificates.Leaf(t.current.Load()) }
-
-// ReloadTLS makes Reload read the files of t again, and say in the log what has come of it. /metrics has the end of the
-// certificate. It is called before the server serves.
-func (v *Server) ReloadTLS(t *TLS) {
-	v.secure.Store(t)
-	v.state.Settings.OnReload(func() (changed bool, err error) {
-		before := t.current.Load()
-		if err := t.Reload(); err != nil {
-			return false, fmt.Errorf("%w; the certificate of before stays, valid to %s", err, certificates.Leaf(before).NotAfter.UTC().Format(time.RFC3339))
-		}
-		if now := t.current.Load(); !certificates.Same(before, now) {
-			changed = true
-			leaf := certificates.Leaf(now)
-			v.options.Logger.Info("certificate reloaded", "file", t.options.CertFile, "name", certificates.Name(leaf), "valid to", leaf.NotAfter.UTC())
-		}
-		return changed, nil
-	})
-}
 
 // Listener returns a listener whose connections are encrypted. The handshake is made when a connection is served, not
 // when it is accepted.

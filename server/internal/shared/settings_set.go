@@ -83,19 +83,6 @@ func (v *Settings) checkMaxClients(value string) error {
 	return nil
 }
 
-// Rewrite is CONFIG REWRITE. It excludes a reload: that would read the file while it is written, and compare it with users
-// that are half those of before.
-func (v *Settings) Rewrite() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	users := v.Users.rewritten()
-	err := v.Config.Rewrite(users)
-	if err == nil && users != nil {
-		v.Users.given = users
-	}
-	return err
-}
-
 // SettingTakesLong reports whether a CONFIG SET of names and values may take the time of slow hashes, of a sync, or of
 // looking up a host.
 func SettingTakesLong(args [][]byte) bool {

@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/server/command"
+)
+
+// parseMilliseconds returns argument i as a time-out, 0 for no end. WAIT, WAITAOF and CLIENT PAUSE give theirs in
+// milliseconds; the commands that pop give seconds with a fraction, which package command reads.
+func parseMilliseconds(c *command.Call, i int) (time.Duration, error) {
+	n, ok := number.ParseInt(c.Arg(i))
+	switch {
+	case !ok:
+		return 0, command.Error("ERR timeout is not an integer or out of range")
+	case n < 0:
+		return 0, command.Error("ERR timeout is negative")
+	}
+	return time.Duration(min(n, int64(maxTimeout/time.Millisecond))) * time.Millisecond, nil
+}
+
+// maxTimeout bounds a time-out so that a moment can be computed from it.
+const maxTimeout = 100 * 365 * 24 * time.Hour
+
+// waitCommand is WAIT. No replica has anything, so the number of those that have all is 0: at once if that is enough,
+// otherwise when the time is over, as from a Redis whose replicas are all gone. Within EXEC it does not wait.
+func waitCommand(a *Caller, c *command.Call) error {
+	replicas, err := c.Args.ParseInt(1)
+	if err != nil {
+		return err
+	}
+	timeout, err := parseMilliseconds(c, 2)
+	if err != nil {
+		return err
+	}
+	if replicas <= 0 || c.Queued {
+		return c.Int(0, nil)
+	}
+	return a.Wait(c, timeout, func(c *command.Call) { c.Out.Int(0) })
+}
+
+// waitaofCommand is WAITAOF. What this server has written is on disk when it replies, but within EXEC, whose
+// commit is still to come. The sync is made here, whatever the store's sync mode, and also if numlocal is 0: the
+// reply says 1 for this server. It leaves the event loop for that. Replicas are waited for as in WAIT.
+func waitaofCommand(a *Caller, c *command.Call) error {
+	local, ok := number.ParseInt(c.Arg(1))
+	if !ok || local < 0 || local > 1 {
+		if !ok {
+			return command.ErrNotInteger
+		}
+		return command.Error("ERR value is out of range, value must between 0 and 1")
+	}
+	replicas, ok := number.ParseInt(c.Arg(2))
+	if !ok || replicas < 0 {
+		return command.Error("ERR value is out of range, must be positive")
+	}
+	timeout, err := parseMilliseconds(c, 3)
+	if err != nil {
+		return err
+	}
+	if c.Queued {
+		return c.Reply([]any{0, 0})
+	}
+	if err := a.State.Store.Sync(); err != nil {
+		return err
+	}
+	if replicas == 0 {
+		return c.Reply([]any{1, 0})
+	}
+	return a.Wait(c, timeout, func(c *command.Call) { _ = c.Reply([]any{1, 0}) })
+}
