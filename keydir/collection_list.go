@@ -166,11 +166,7 @@ func (x *list) delete(index int64) (old Loc) {
 	x.n--
 	x.recent = p
 	if l.n() == 0 {
-		x.recent.no = noPage
-		x.pages.Delete(p)
-		x.arena.release(p.page)
-		x.arena.freeHandle(p.page)
-		x.arena.account(-listPageBytes)
+		x.dropPage(p)
 	} else {
 		x.trim(p.page)
 	}
@@ -187,6 +183,15 @@ func (x *list) delete(index int64) (old Loc) {
 		}
 	}
 	return old
+}
+
+// dropPage removes a page.
+func (x *list) dropPage(p listPage) {
+	x.recent.no = noPage
+	x.pages.Delete(p)
+	x.arena.release(p.page)
+	x.arena.freeHandle(p.page)
+	x.arena.account(-listPageBytes)
 }
 
 // trim releases steps without elements at the ends of a page that has some.
