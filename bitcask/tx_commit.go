@@ -196,7 +196,7 @@ func (t *Tx) markReplacedDead() {
 		case undo.Drop:
 			t.s.dead.addTogether(u.Dropped)
 		case undo.DeleteRange:
-			t.s.dead.addTogether(u.Removed)
+			t.s.dead.addTogether(*u.Removed)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Op struct {
 	Dropped  keydir.Dropped
 	ID       keydir.StreamID // of an entry of a stream
 	Trimmed  keydir.Trimmed
-	Removed  keydir.Removed // a range of a list
+	Removed  *keydir.Removed // a range of a list
 }
 
 // Kind is the change that an Op rolls back.
@@ -94,7 +94,7 @@ func (u *Op) Run() {
 	case u.Kind == PutAt:
 		coll.DeleteAt(u.Index)
 	case u.Kind == DeleteRange:
-		coll.RestoreRange(u.Removed)
+		coll.RestoreRange(*u.Removed)
 	case u.Kind == PutEntry && u.Had, u.Kind == DeleteEntry:
 		coll.PutEntry(u.ID, u.Loc)
 	case u.Kind == PutEntry:
