@@ -73,7 +73,13 @@ func (l locs) set(slot int, loc Loc) {
 	binary.LittleEndian.PutUint64(l[listHeaderBytes+8*(slot-l.first()):], uint64(loc))
 }
 
-func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
+// span is how many indexes there are from the first element to the last; of all that there are, one less.
+func (x *list) span() uint64 {
+	if n := uint64(x.tail-x.head) + 1; n > 0 || x.n == 0 {
+		return n
+	}
+	return math.MaxUint64
+}
 
 // at returns the location at an index, zero if there is no element.
 func (x *list) at(index int64) Loc {

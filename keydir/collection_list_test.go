@@ -76,6 +76,7 @@ func (m *elements) deleteRange(t *testing.T, r *rand.Rand, head, tail int64) {
 		return
 	}
 	m.all = all
+	m.equal(t)
 }
 
 func (m *elements) equal(t *testing.T) {

@@ -31,24 +31,9 @@ func (r Removed) Each(fn func(Loc) bool) {
 
 // take adds the n locations among some slots, from an index on. The slots are copied.
 func (r *Removed) take(index int64, slots []byte, n int) {
-	for isZero(slots[:8]) {
-		index, slots = index+1, slots[8:]
-	}
-	for isZero(slots[len(slots)-8:]) {
-		slots = slots[:len(slots)-8]
-	}
+	index, slots = trimZeros(index, slots)
 	r.runs = append(r.runs, listRun{index, append([]byte(nil), slots...)})
 	r.n += n
-}
-
-// elementsIn counts the slots that have an element.
-func elementsIn(slots []byte) (n int) {
-	for ; len(slots) > 0; slots = slots[8:] {
-		if binary.LittleEndian.Uint64(slots) != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // DeleteRange removes the elements of a list from one index to another, both included. The others keep their index.
@@ -66,7 +51,7 @@ func (c Collection) DeleteRange(from, to int64) (r Removed) {
 		return r
 	}
 	slots := s.body()[8+8*(from-head) : 8+8*(to-head+1)]
-	n := elementsIn(slots)
+	n := countLocs(slots)
 	if n == 0 {
 		return r
 	}
@@ -117,7 +102,7 @@ func (x *list) deleteInPage(p listPage, from, to int64, r *Removed) {
 	slots := l.slots()[8*(start-l.first()) : 8*(end-l.first())]
 	n := l.n()
 	if len(slots) < 8*l.span() {
-		n = elementsIn(slots)
+		n = countLocs(slots)
 	}
 	if n == 0 {
 		return
@@ -136,7 +121,7 @@ func (x *list) deleteInPage(p listPage, from, to int64, r *Removed) {
 func (c Collection) RestoreRange(r Removed) {
 	for _, run := range r.runs {
 		if _, x := c.listOf("RestoreRange"); x != nil {
-			x.putRun(run)
+			x.putPage(run.index, run.slots)
 			continue
 		}
 		for i := 0; 8*i < len(run.slots); i++ {
@@ -145,25 +130,4 @@ func (c Collection) RestoreRange(r Removed) {
 			}
 		}
 	}
-}
-
-// putRun puts a run where there are no elements.
-func (x *list) putRun(run listRun) {
-	page, slot, n := x.pageFor(run.index), int(run.index&(listSlots-1)), len(run.slots)/8
-	x.widen(page, slot)
-	l := x.widen(page, slot+n-1)
-	added := 0
-	for i := range n {
-		if loc := Loc(binary.LittleEndian.Uint64(run.slots[8*i:])); loc != 0 {
-			l.set(slot+i, loc)
-			added++
-		}
-	}
-	l.setHead(l.first(), l.span(), l.n()+added)
-	last := run.index + int64(n) - 1
-	if x.n == 0 {
-		x.head, x.tail = run.index, last
-	}
-	x.head, x.tail = min(x.head, run.index), max(x.tail, last)
-	x.n += added
 }
