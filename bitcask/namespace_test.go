@@ -9,19 +9,6 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// inAll runs fn in a transaction on every key.
-func inAll(t *testing.T, s *bitcask.Store, fn func(tx *bitcask.Tx) error) {
-	t.Helper()
-	tx, err := s.BeginAll(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.End()
-	if err := fn(tx); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func flush(t *testing.T, s *bitcask.Store, namespace int) {
 	t.Helper()
 	inAll(t, s, func(tx *bitcask.Tx) error {

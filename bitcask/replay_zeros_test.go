@@ -13,8 +13,6 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-const firstData = "000000001.data"
-
 // lastFrame is the offset of the frame of the last key of a killed store.
 func (x *tornEnd) lastFrame(keys int) int {
 	at := strings.LastIndex(string(x.state[firstData]), fmt.Sprintf("string:key%d", keys-1))

@@ -16,50 +16,6 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// open opens a store and checks it in full when the test ends.
-func open(t *testing.T, dir string, o *bitcask.Options) *bitcask.Store {
-	t.Helper()
-	s, err := bitcask.Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return s
-}
-
-func check(t *testing.T, s *bitcask.Store) {
-	t.Helper()
-	if _, err := s.Check(context.Background(), func(f bitcask.Finding) { t.Errorf("check: %v", f) }); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func put(t *testing.T, s *bitcask.Store, key, value string) {
-	t.Helper()
-	if err := s.Put(key, []byte(value)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func want(t *testing.T, s *bitcask.Store, key, value string) {
-	t.Helper()
-	got, err := s.Get(key)
-	if err != nil || string(got) != value {
-		t.Fatalf("get %q = %.40q, %v; want %.40q", key, got, err, value)
-	}
-}
-
-func wantNone(t *testing.T, s *bitcask.Store, key string) {
-	t.Helper()
-	if got, err := s.Get(key); !errors.Is(err, bitcask.ErrNotFound) {
-		t.Fatalf("get %q = %.40q, %v; want not found", key, got, err)
-	}
-}
-
 func TestPutGetDeleteReopen(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
@@ -217,69 +173,6 @@ func TestTornTail(t *testing.T) {
 			}
 		}
 	}
-}
-
-func read(t *testing.T, fs vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fs.Open(name, vfs.ReadOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	n, err := f.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, n)
-	if n > 0 {
-		if _, err := f.ReadAt(b, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b
-}
-
-// snapshot reads every file of a directory: what a killed process leaves.
-// snapshot is the bytes of all files of a directory. Of a file system in memory
-// they are of one moment, also while a store seals segments and writes hints.
-func snapshot(t *testing.T, fs vfs.FS, dir string) map[string][]byte {
-	t.Helper()
-	if m, ok := fs.(*vfs.Mem); ok {
-		fs = m.Clone()
-	}
-	names, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string][]byte)
-	for _, name := range names {
-		files[name] = read(t, fs, filepath.Join(dir, name))
-	}
-	return files
-}
-
-func restore(t *testing.T, files map[string][]byte) *vfs.Mem {
-	t.Helper()
-	fs := vfs.NewMem()
-	if err := fs.MkdirAll("d"); err != nil {
-		t.Fatal(err)
-	}
-	for name, b := range files {
-		if name == "LOCK" {
-			continue
-		}
-		f, err := fs.Open(filepath.Join("d", name), vfs.Create)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteAt(b, 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return fs
 }
 
 func TestRotationHintsAndDamagedHints(t *testing.T) {

@@ -57,6 +57,9 @@ func (w *Walk) Stripe() (stripe int, gather bool) {
 // Gather takes the strings of a stripe into the window of a walk, and calls fn for its other keys, as EachKey does. The transaction
 // is on all keys of the stripe.
 func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) (err error) {
+	if !t.open {
+		return ErrTxDone
+	}
 	if err := t.mayScan(w.stripe); err != nil {
 		return err
 	}

@@ -98,6 +98,11 @@ type touchedCollection struct {
 	head, tail int64
 }
 
+// is reports whether the collection is that of a key.
+func (f *touchedCollection) is(sp *namespace.Space, h uint64, key string) bool {
+	return f.h == h && f.sp == sp && f.key == key
+}
+
 var errReadTx = errors.New("bitcask: write in a read-only transaction")
 
 // ErrNotLocked is returned for a key that a transaction has not locked, because Begin was given others, and for a call
@@ -300,6 +305,9 @@ func (t *Tx) hash(key string) (uint64, error) {
 	t.materialize()
 	if len(key) > MaxKey {
 		return 0, fmt.Errorf("bitcask: key of %d bytes: %w", len(key), ErrTooLarge)
+	}
+	if n := len(t.touched); n > 0 && t.touched[n-1].key == key { // mostly a collection's elements are written one after the other
+		return t.touched[n-1].h, nil
 	}
 	h := t.locks.firstHash
 	if !t.locks.hashed || key != t.locks.firstKey {

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
@@ -204,6 +205,7 @@ func (t *Tx) markReplacedDead() {
 // place gives the keydir the real location of every record that it still
 // points to, and counts the bytes as live.
 func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
+	var in placing
 	for i := 0; i < len(t.recs); {
 		r := &t.recs[i]
 		size := r.size
@@ -211,22 +213,38 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 		for ; i+n < len(t.recs) && t.recs[i+n].kind.Follows(); n++ {
 			size += t.recs[i+n].size
 		}
-		id := Identity{Kind: r.kind, Type: r.typ}
-		row := id.Row()
-		if row.InCollection() {
-			id.Key, id.Elem = r.key(t.buf), r.elem(t.buf)
-		}
 		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), uint32(r.size))
 		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), uint32(size))
-		if row.Home == format.HomeSystem {
+		if r.row().Home == format.HomeSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else if locate.Move(r.sp.Dir, r.h, &id, pending, loc) {
+		} else if in.move(t.buf, r, pending, loc) {
 			addLive(sg, loc)
 		}
 		if i += n; t.locks.claim != nil {
 			t.Yield()
 		}
 	}
+}
+
+// placing is the collection of the record that was placed last: mostly those of one collection follow each other.
+type placing struct {
+	of   *txRecord
+	coll keydir.Collection
+	ok   bool // it is there
+}
+
+// move is locate.Move of a record of the transaction.
+func (p *placing) move(buf []byte, r *txRecord, pending, loc keydir.Loc) bool {
+	id := Identity{Kind: r.kind, Type: r.typ}
+	if !id.Row().InCollection() {
+		return locate.Move(r.sp.Dir, r.h, &id, pending, loc)
+	}
+	id.Key, id.Elem = r.key(buf), r.elem(buf)
+	if l := p.of; l == nil || l.sp != r.sp || l.h != r.h || l.typ != r.typ || !bytes.Equal(l.key(buf), id.Key) {
+		p.coll, p.ok = locate.CollectionOf(r.sp.Dir, r.h, &id)
+	}
+	p.of = r
+	return p.ok && locate.MoveIn(p.coll, &id, pending, loc)
 }
 
 // appendToLog appends the transaction to the log. One that only deletes may draw on the reserve, and so may what Open

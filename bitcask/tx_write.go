@@ -145,9 +145,12 @@ const manyTouched = 8
 
 // touch remembers how a collection was before the transaction's first change.
 func (t *Tx) touch(sp *namespace.Space, h uint64, key string, typ keydir.Type, coll keydir.Collection) {
+	if last := len(t.touched) - 1; last >= 0 && t.touched[last].is(sp, h, key) {
+		return
+	}
 	if len(t.touched) <= manyTouched || t.mayKnow(h) {
 		for i := len(t.touched) - 1; i >= 0; i-- {
-			if f := &t.touched[i]; f.h == h && f.sp == sp && f.key == key {
+			if t.touched[i].is(sp, h, key) {
 				return
 			}
 		}
@@ -200,8 +203,9 @@ func (t *Tx) PutElem(ns int, key string, coll keydir.Collection, elem string, va
 	if err := roomFor(coll, elem); err != nil {
 		return err
 	}
-	t.touch(sp, h, key, coll.Type(), coll)
-	loc, err := t.add(KindElement, coll.Type(), sp, h, key, elem, value)
+	typ := coll.Type()
+	t.touch(sp, h, key, typ, coll)
+	loc, err := t.add(KindElement, typ, sp, h, key, elem, value)
 	if err != nil {
 		return err
 	}
@@ -254,8 +258,9 @@ func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, v
 	if _, ok := coll.LocAt(index); !ok && coll.Full() {
 		return fmt.Errorf("bitcask: %d elements: %w", coll.Len(), ErrIndexFull)
 	}
-	t.touch(sp, h, key, coll.Type(), coll)
-	loc, err := t.add(KindElement, coll.Type(), sp, h, key, format.IndexName(index), value)
+	typ := coll.Type()
+	t.touch(sp, h, key, typ, coll)
+	loc, err := t.add(KindElement, typ, sp, h, key, format.IndexName(index), value)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func TestExamplesOfHelp(t *testing.T) {
 // emptyStore makes an empty store that has the seed of one of an earlier version: sets, hashes and keys have the same
 // order each time.
 func emptyStore(t *testing.T, fs *vfs.Mem) {
-	const golden = "../db/testdata/golden-v1/store"
+	const golden = "../db/test/testdata/golden-v1/store"
 	files, err := os.ReadDir(golden)
 	if err == nil {
 		err = fs.MkdirAll("d")

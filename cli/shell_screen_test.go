@@ -99,7 +99,7 @@ func runScreens(t *testing.T, file string, lines []string) []byte {
 // seed, which is that of a store of an earlier version.
 func storeOfFixedOrder(t *testing.T, dir, commands string) {
 	t.Helper()
-	if err := os.CopyFS(dir, os.DirFS("../db/testdata/golden-v1/store")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../db/test/testdata/golden-v1/store")); err != nil {
 		t.Fatal(err)
 	}
 	before := exec.Command(os.Args[0], "exec", "--dir", dir)

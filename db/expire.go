@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -134,6 +135,7 @@ const (
 	expiryBudget = 2 * time.Millisecond
 	expiryMax    = 10_000 // keys
 	expiryBatch  = 128    // keys, whose stripes are locked together for some tens of microseconds
+	expiryBytes  = 16_000 // of names that one commit deletes: on a full disk it must find room as a single delete does
 )
 
 // idleRest is how long the cycle sleeps where nothing is due before. What becomes due earlier, or is dropped, stirs it.
@@ -217,7 +219,7 @@ func (s *Store) Expire(budget time.Duration, most int) (int, error) {
 func (s *Store) expireUntil(moment int64, budget time.Duration, most int, observe func(*Store) *observation) (int, error) {
 	n := 0
 	keys := ttl.Queue{Deadlines: s.deadlines, Batch: expiryBatch, Expire: func(space uint32, due []ttl.Entry) (int, error) {
-		deleted, err := s.reap(space, due, observe)
+		deleted, err := s.reapAll(space, due, observe)
 		n += deleted
 		return deleted, err
 	}}
@@ -228,6 +230,21 @@ func (s *Store) expireUntil(moment int64, budget time.Duration, most int, observ
 	}}
 	_, err := ttl.Cycle(moment, budget, most, keys, fields)
 	return n, err
+}
+
+// reapAll is reap in as many transactions as long names need. It returns the first error.
+func (s *Store) reapAll(space uint32, due []ttl.Entry, observe func(*Store) *observation) (deleted int, err error) {
+	for len(due) > 0 {
+		n, size := 1, len(due[0].Key)
+		for ; n < len(due) && size+len(due[n].Key) <= expiryBytes; n++ {
+			size += len(due[n].Key)
+		}
+		some, failed := s.reap(space, due[:n], observe)
+		deleted += some
+		err = cmp.Or(err, failed)
+		due = due[n:]
+	}
+	return deleted, err
 }
 
 // reap deletes, in one transaction, the keys of a space whose deadline is still the one that was seen, and returns how

@@ -21,34 +21,6 @@ func open(t *testing.T) *db.Store {
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s = %v, want %v", what, got, want)
-	}
-}
-
-// keys is what a store and a transaction have in common.
-type keys interface {
-	String(key string) db.String
-	Hash(key string) db.Hash
-	List(key string) db.List
-	Set(key string) db.Set
-	Bitmap(key string) db.Bitmap
-	HyperLogLog(key string) db.HyperLogLog
-	SortedSet(key string) db.SortedSet
-	Stream(key string) db.Stream
-	Key(key string) db.Key
-	Keyspace() db.Keyspace
-}
-
 // both runs a test on the handles of a store and, on another store, on those of
 // one transaction.
 func both(t *testing.T, test func(t *testing.T, k keys)) {
@@ -71,14 +43,6 @@ func each[T any](t *testing.T, seq iter.Seq2[T, error]) iter.Seq[T] {
 				return
 			}
 		}
-	}
-}
-
-func ok[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }
 

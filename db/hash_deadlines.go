@@ -138,13 +138,17 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 	}
 	var due []string
 	if deadlines.Valid() {
-		until := bitcask.FieldDeadlineScore(t.passed())
+		until, size := bitcask.FieldDeadlineScore(t.passed()), 0
 		deadlines.AscendRank(0, func(field []byte, score uint64) bool {
-			if more = score <= until && len(due) == reapFieldsAtOnce; !more && score <= until {
-				due = append(due, string(field))
-				return true
+			if score > until {
+				return false
 			}
-			return false
+			size += len(key) + len(field)
+			if more = len(due) == reapFieldsAtOnce || len(due) > 0 && size > expiryBytes; more {
+				return false
+			}
+			due = append(due, string(field))
+			return true
 		})
 	}
 	_, hash, err := t.base.Find(t.ns, key)

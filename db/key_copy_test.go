@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -64,9 +63,11 @@ func content(t *testing.T, k keys, key string) string {
 		return fmt.Sprint(ok[[]db.Scored](t)(k.SortedSet(key).Range(db.RankRange{Stop: -1})))
 	case db.TypeStream:
 		entries := ok[[]db.StreamEntry](t)(k.Stream(key).Range(db.StreamID{}, db.MaxStreamID, 0))
-		var groups strings.Builder
-		(&modelStream{groups: ok[map[string]*modelGroup](t)(readGroups(k.Stream(key)))}).describeGroups(&groups)
-		return fmt.Sprint(entries, ok[db.StreamInfo](t)(k.Stream(key).Info()), groups.String())
+		text := fmt.Sprint(entries, ok[db.StreamInfo](t)(k.Stream(key).Info()))
+		for _, g := range ok[[]db.StreamGroupInfo](t)(k.Stream(key).Groups()) {
+			text += fmt.Sprintf(" %+v %+v", g, ok[db.StreamGroupState](t)(k.Stream(key).Group(g.Name).State()))
+		}
+		return text
 	}
 	return "nothing"
 }

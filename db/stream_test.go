@@ -12,15 +12,6 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-func add(t *testing.T, s db.Stream, ms uint64, fields ...db.Field) {
-	t.Helper()
-	if len(fields) == 0 {
-		fields = []db.Field{{Name: "f", Value: []byte("v")}}
-	}
-	_, err := s.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: ms}}, fields...)
-	must(t, err)
-}
-
 func TestStream(t *testing.T) {
 	both(t, func(t *testing.T, k keys) {
 		s := k.Stream("s")

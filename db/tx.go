@@ -290,14 +290,22 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	if sp.of != t.txState || sp.deadlines > len(t.deadlines) {
 		return ErrSavepoint
 	}
-	if err := t.base.RollbackTo(sp.base); err != nil {
+	if err := t.rollbackTo(sp); err != nil {
 		return err
 	}
-	t.undoDeadlines(sp.deadlines)
 	if t.err == t.stopped {
 		t.err = nil
 	}
 	t.stopped = nil
+	return nil
+}
+
+// rollbackTo is RollbackTo to a savepoint of this transaction, which stays interrupted if it was.
+func (t *Tx) rollbackTo(sp Savepoint) error {
+	if err := t.base.RollbackTo(sp.base); err != nil {
+		return err
+	}
+	t.undoDeadlines(sp.deadlines)
 	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]
@@ -307,9 +315,9 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 	return nil
 }
 
-// rollbackAfter is RollbackTo after err, which it returns.
+// rollbackAfter is rollbackTo after err, which it returns.
 func (t *Tx) rollbackAfter(sp Savepoint, err error) error {
-	if failed := t.RollbackTo(sp); failed != nil {
+	if failed := t.rollbackTo(sp); failed != nil {
 		return errors.Join(err, failed)
 	}
 	return err

@@ -6,9 +6,8 @@ import (
 	"net"
 	"sync"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/internal/listeners"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 

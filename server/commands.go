@@ -1,14 +1,10 @@
 package server
 
 import (
-	"slices"
-
-	"github.com/stavedb/stave/server/internal/session"
-
-	"github.com/stavedb/stave/server/internal/admin"
-
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/admin"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -20,8 +16,7 @@ var table *command.Table
 
 // The table is put together at run time, because COMMAND is in it and reads it.
 func init() {
-	ofClient := slices.Concat(session.ClientCommands, tracking.Commands(trackingSession))
-	table = command.NewTable(command.Data(), session.Commands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, ofClient, func() *command.Table { return table }))
+	table = command.NewTable(command.Data(), session.Commands(), scripting.Commands(scriptsOf), admin.Commands(adminOf, session.ClientCommands, tracking.Commands(trackingSession), func() *command.Table { return table }))
 	Commands = table.Commands
 }
 
@@ -30,7 +25,7 @@ func adminOf(c *command.Call) *admin.Caller {
 	l := session.Of(c).Lend()
 	return &admin.Caller{
 		State: l.State, Client: l.Client, User: l.User, IsTLS: l.IsTLS, IsRemote: l.IsRemote,
-		Flush: l.Flush, End: l.End, Drop: l.Drop, SaveLater: l.SaveLater, Wait: l.Wait,
+		Flush: l.Flush, NoteBuffers: l.NoteBuffers, End: l.End, Drop: l.Drop, SaveLater: l.SaveLater, Wait: l.Wait,
 	}
 }
 

@@ -3,10 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/conf"
 	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Config are settings by the names of redis.conf, before there is a server and while it runs. Where a setting

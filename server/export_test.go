@@ -4,15 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/session"
-	"github.com/stavedb/stave/server/internal/transport"
-
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/session"
+	"github.com/stavedb/stave/server/internal/shared"
+	"github.com/stavedb/stave/server/internal/transport"
 )
 
 // AddPanics adds commands that panic, one outside of and one within a transaction, and returns how to take them away.

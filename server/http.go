@@ -7,10 +7,9 @@ import (
 	"io"
 	"net"
 
-	"github.com/stavedb/stave/server/internal/session"
-
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/internal/dashboard"
+	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/socket"
 	"github.com/stavedb/stave/server/internal/web"

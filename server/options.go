@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/transport"
-
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/debug"
+	"github.com/stavedb/stave/server/internal/shared"
+	"github.com/stavedb/stave/server/internal/transport"
 )
 
 // Options are the settings of a server. The zero value works, and so does nil. New copies them and
@@ -179,7 +177,7 @@ func orDefault[T comparable](value, otherwise T) T {
 }
 
 // takeConfig takes the options that the settings give, and that do not change while the server runs. What may change is
-// applied by initConfig, in the same way as by CONFIG SET. The values have been checked when they were set.
+// applied by shared.Settings.Start, in the same way as by CONFIG SET. The values have been checked when they were set.
 func (o *Options) takeConfig() {
 	if o.Config == nil {
 		return

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -32,7 +31,7 @@ func (v *Server) checkListener(ln net.Listener) error {
 }
 
 // checkExposed is the rule. It holds for the moment when a listener is opened or moved; a password that is taken away
-// later is noticed when a connection comes in (transport.start).
+// later is noticed when a connection comes in (transport.Connections).
 func checkExposed(v *shared.State, address string, local, encrypts bool) error {
 	switch {
 	case local:

@@ -203,11 +203,15 @@ func TestSilentClientIsClosed(t *testing.T) {
 			return c, len(fmt.Sprintf("*%d\r\n", values)) + values*(mib+len("$1048576\r\n\r\n"))
 		}
 		slow, read := ask(7)
-		for v.RepliesTaken() == 0 {
-			time.Sleep(time.Millisecond)
+		taken := func() (n int64) { // when the network has taken what it takes
+			for now := int64(-1); n == 0 || n != now; time.Sleep(50 * time.Millisecond) {
+				now, n = n, v.RepliesTaken()
+			}
+			return n
 		}
+		before := taken()
 		silent, length := ask(9)
-		for before := v.RepliesTaken(); v.RepliesTaken() < before+mib; {
+		for v.RepliesTaken() < before+mib {
 			time.Sleep(time.Millisecond)
 		}
 		piece := make([]byte, mib/4)

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"net"
 
-	"github.com/stavedb/stave/server/internal/transport"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/socket"
+	"github.com/stavedb/stave/server/internal/transport"
 )
 
 // Serve answers the clients that connect to ln until ctx ends or ln is closed. An error of Accept is logged, and
@@ -43,7 +42,7 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := transport.New(v.state, v.newSession, work, socket.IsLocal(ln.Addr()))
+	t := transport.New(work, v.state, v.newSession, socket.IsLocal(ln.Addr()))
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Accept; its error is not news
 	defer stop()
 	err := t.Accept(ctx, ln)

@@ -6,11 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Server is what the sessions on one store share: settings, counters, the list of clients. Its

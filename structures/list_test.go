@@ -321,3 +321,27 @@ func removeWords(model []string, word string, count int) []string {
 	}
 	return kept
 }
+
+func TestPositionsOf(t *testing.T) {
+	m := newMemory()
+	fill(t, m, "l", "a b c a b c a b c")
+	for _, tt := range []struct {
+		o    structures.PositionOptions
+		want string
+	}{
+		{structures.PositionOptions{}, "[1 4 7]"},
+		{structures.PositionOptions{Rank: 1, Count: 2}, "[1 4]"},
+		{structures.PositionOptions{Rank: 2}, "[4 7]"},
+		{structures.PositionOptions{Rank: -1}, "[7 4 1]"},
+		{structures.PositionOptions{Rank: -2, Count: 1}, "[4]"},
+		{structures.PositionOptions{Rank: 4}, "[]"},
+		{structures.PositionOptions{Rank: math.MinInt64}, "[]"},
+		{structures.PositionOptions{MaxLen: 4}, "[1]"},
+		{structures.PositionOptions{Rank: -1, MaxLen: 5}, "[7 4]"},
+		{structures.PositionOptions{MaxLen: math.MaxInt64, Count: math.MaxInt64}, "[1 4 7]"},
+	} {
+		got, err := m.list("l").Positions([]byte("b"), tt.o)
+		must(t, err)
+		equal(t, fmt.Sprintf("%+v", tt.o), fmt.Sprint(got), tt.want)
+	}
+}

@@ -104,14 +104,14 @@ func (o *streamGroup) room() []byte {
 	return o.buf[:0]
 }
 
-// value reads the three parts of a record.
+// value reads the three parts of a record, valid until the next call of room.
 func (o *streamGroup) value(elem string, loc keydir.Loc) (parts [3]string, err error) {
 	b, err := o.Txn.Value(o.room(), o.Key, elem, keydir.StreamGroups, loc)
 	if err != nil {
 		return parts, err
 	}
 	n := 0
-	for part := range strings.SplitSeq(string(b), " ") {
+	for part := range strings.SplitSeq(text(b), " ") {
 		if n == len(parts) {
 			return parts, &GroupsError{o.Key, elem}
 		}

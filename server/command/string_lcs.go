@@ -6,7 +6,7 @@ import (
 )
 
 // LCS takes time in the product of two lengths, so it is the one command on strings that is never batched (see
-// Command.CanBatch).
+// Cost).
 
 // lcsCommand is LCS. The order of the checks is Redis's: what the keys hold, the words, their
 // lengths. So the subsequence is computed before the words are checked. The error of a length

@@ -17,9 +17,12 @@ func Move(dir *keydir.Directory, h uint64, id *format.Identity, old, new keydir.
 		return dir.Replace(h, keydir.Slot{Type: id.Type, Loc: old}, keydir.Slot{Type: id.Type, Loc: new})
 	}
 	coll, ok := CollectionOf(dir, h, id)
-	if !ok {
-		return false
-	}
+	return ok && MoveIn(coll, id, old, new)
+}
+
+// MoveIn is Move of a record of a collection, for a caller that has found it.
+func MoveIn(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) bool {
+	row := id.Row()
 	if row.Home == format.HomeMeta {
 		if coll.Meta() != old {
 			return false

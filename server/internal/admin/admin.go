@@ -4,15 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/debug"
 	"github.com/stavedb/stave/server/internal/introspect"
 	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/slowlog"
 )
 
@@ -24,27 +23,29 @@ type Caller struct {
 	User            *acl.User // whose the session is
 	IsTLS, IsRemote bool
 
-	Flush     func()                                                                       // adds what the session has counted to the figures of all
-	End       func()                                                                       // ends the session once the reply is sent
-	Drop      func()                                                                       // makes it a session of nobody, and ends it
-	SaveLater func()                                                                       // makes the EXEC that runs save at its end
-	Wait      func(c *command.Call, timeout time.Duration, late func(*command.Call)) error // for what never happens here
+	Flush       func() // adds what the session has counted to the figures of all
+	NoteBuffers func() // notes its buffers, which others see when a command has ended
+	End         func() // ends the session once the reply is sent
+	Drop        func() // makes it a session of nobody, and ends it
+	SaveLater   func() // makes the EXEC that runs save at its end
+	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
+	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
 
-// source gives the Admin of a call.
+// source gives the Caller of a call.
 type source func(*command.Call) *Caller
 
-// on makes a handler of a function that works with an Admin.
+// on makes a handler of a function that works with a Caller.
 func (of source) on(run func(*Caller, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error { return run(of(c), c) }
 }
 
-// Commands are the commands about the server. CLIENT has subcommands besides these, which change the session:
-// ofSession. COMMAND describes the table.
-func Commands(of func(*command.Call) *Caller, ofSession []*command.Command, table func() *command.Table) []*command.Command {
+// Commands are the commands about the server. CLIENT has subcommands besides these that change the session: reply and
+// tracking, in the order in which CLIENT HELP lists them. COMMAND describes the table.
+func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command, table func() *command.Table) []*command.Command {
 	source := source(of)
 	client := &command.Command{Name: "client", Arity: -2, Group: command.GroupConnection,
-		Subcommands: slices.Concat(clientCommands(source), clientControlCommands(source), clientModeCommands(source), ofSession)}
+		Subcommands: slices.Concat(clientCommands(source), clientControlCommands(source), reply, clientModeCommands(source), tracking)}
 	return slices.Concat(
 		[]*command.Command{client, pubSubCommand(source), configCommand(source), monitorCommand(source), introspect.Command(table), acl.Command(source.acl),
 			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog)},

@@ -4,14 +4,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// A session describes itself in its client (client.go), with atomics, and these commands read the
+// A session describes itself in its clients.Client, with atomics, and these commands read the
 // clients of all sessions; none of them waits for another session. Addresses and ids are those of
 // connections, so an embedded session is in no list.
 
@@ -69,6 +68,7 @@ func clientSetInfo(a *Caller, c *command.Call) error {
 // it is in no list.
 func clientInfo(a *Caller, c *command.Call) error {
 	a.Flush()
+	a.NoteBuffers()
 	c.Out.Verbatim("txt", a.Client.ListLine(time.Now())+"\n")
 	return nil
 }
@@ -98,6 +98,7 @@ func clientList(a *Caller, c *command.Call) error {
 		return command.ErrSyntax
 	}
 	a.Flush()
+	a.NoteBuffers()
 	now := time.Now()
 	var lines strings.Builder
 	for _, other := range a.State.Clients.Listed() {

@@ -109,7 +109,7 @@ func configRewrite(a *Caller, c *command.Call) error {
 	return c.OK()
 }
 
-// configResetStat is CONFIG RESETSTAT. What a session has counted and not added yet counts after the reset: see stats.go.
+// configResetStat is CONFIG RESETSTAT. What a session has counted and not added yet counts after the reset.
 func configResetStat(a *Caller, c *command.Call) error {
 	a.State.Counters.Reset()
 	return c.OK()

@@ -9,14 +9,11 @@ import (
 	"github.com/stavedb/stave/server/script"
 )
 
-const (
-	sinceFunctions   = "7.0.0"
-	changesLibraries = command.Write | command.NoScript
-)
+const changesLibraries = command.Write | command.NoScript
 
 // libraryCommands are SCRIPT and FUNCTION.
 func libraryCommands(of source) []*command.Command {
-	return command.InGroup(command.GroupScripting, []*command.Command{
+	return []*command.Command{
 		{
 			Name: "function", Arity: -2,
 			Subcommands: []*command.Command{
@@ -44,7 +41,7 @@ func libraryCommands(of source) []*command.Command {
 				command.HelpRow("script"),
 			},
 		},
-	})
+	}
 }
 
 // functionLoad is FUNCTION LOAD.

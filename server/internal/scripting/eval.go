@@ -5,26 +5,18 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/script"
 )
 
-// EVAL and FCALL; script_run.go has the execution, package scripts what is kept of scripts, package script the
+// EVAL and FCALL; execution.go has the execution, cache.go what is kept of scripts, package script the
 // language.
 
-const (
-	evalFlags      = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.MovableKeys | command.RunsScript
-	evalCost       = "That of the script"
-	evalSyntax     = "script numkeys [key [key ...]] [arg [arg ...]]"
-	shaSyntax      = "sha1 numkeys [key [key ...]] [arg [arg ...]]"
-	functionSyntax = "function numkeys [key [key ...]] [arg [arg ...]]"
-	functionCost   = "Depends on the function that is executed"
-)
+const evalFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.MovableKeys | command.RunsScript
 
 // scriptKeys are the keys that a script declares: as many as argument 2 says, from argument 3 on. use is what COMMAND
 // says of them; what the script does to them is not known before it runs.

@@ -6,15 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/arena"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/arena"
 	"github.com/stavedb/stave/server/internal/cluster"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/script"
 )

@@ -1,6 +1,8 @@
 package scripting
 
 import (
+	"slices"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
@@ -77,5 +79,5 @@ func (of source) monitored(run func(*Session, *command.Call) error) func(*comman
 
 // Commands are EVAL, FCALL and their like, SCRIPT and FUNCTION. of is asked at each call.
 func Commands(of func(*command.Call) *Session) []*command.Command {
-	return append(evalCommands(of), libraryCommands(of)...)
+	return command.InGroup(command.GroupScripting, slices.Concat(evalCommands(of), libraryCommands(of)))
 }

@@ -70,7 +70,7 @@ type request struct {
 	firstKey   string           // see command.Call.FirstKey
 	parserMark int              // where the parser found it
 	script     *scripting.Known // of a script
-	postponed  bool             // it was not executed: see Session.postpones
+	postponed  bool             // it was not executed: see batching.postpones
 	alone      bool             // a script that was rolled back, and is executed after the transaction
 	outcome    outcome
 }

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // A wait begins when a handler finds nothing to take: Host.Wait queues a db.Waiter on the keys, and
@@ -42,7 +41,7 @@ type blocked struct {
 	took    time.Duration       // until it waited
 	reply   func(*command.Call) // replies with what the waiter was given
 	late    func(*command.Call) // replies when the time is over; nil: with a null array
-	forRoom bool                // postponed until there is memory for its reply: see reply_budget.go
+	forRoom bool                // postponed until there is memory for its reply: see room.go
 	held    int                 // memory of its arguments and of its places in the queues of keys
 }
 

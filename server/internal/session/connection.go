@@ -3,9 +3,8 @@ package session
 import (
 	"bytes"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
 // These commands work on the session alone and touch no key. Several of them change how later bytes

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/dispatch"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/dispatch"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // Each request is checked when it is dispatched, and again by EXEC. A session whose user may do everything pays one

@@ -18,10 +18,11 @@ type Lending struct {
 	Tracked         *tracking.Reads
 	IsTLS, IsRemote bool
 
-	Flush     func() // adds what the session has counted to the figures of all
-	End       func() // ends the session once its replies are sent
-	Drop      func() // ends the session of a user that is gone
-	SaveLater func() // makes the EXEC that runs save at its end
+	Flush       func() // adds what the session has counted to the figures of all
+	NoteBuffers func() // notes its buffers, which others see when a command has ended
+	End         func() // ends the session once its replies are sent
+	Drop        func() // ends the session of a user that is gone
+	SaveLater   func() // makes the EXEC that runs save at its end
 	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
@@ -30,7 +31,7 @@ type Lending struct {
 func (s *Session) Lend() Lending {
 	return Lending{
 		State: s.server, Client: &s.client, User: s.who.user, Tracked: &s.tracked, IsTLS: s.isTLS, IsRemote: s.isRemote,
-		Flush:     func() { s.counts.flush(); s.noteFigures() },
+		Flush: s.counts.flush, NoteBuffers: s.noteFigures,
 		End:       func() { s.closed = true },
 		Drop:      func() { s.who.setUser(s.server.Users.Default(), false); s.closed = true }, // what an EXEC executes after that is nobody's
 		SaveLater: func() { s.multi.saveDue = true },

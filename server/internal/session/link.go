@@ -35,7 +35,7 @@ func (l Link) Client() *clients.Client { return &l.client }
 
 // Attach gives the session a driver, with the descriptor of its connection.
 func (l Link) Attach(fd int, d *clients.Driver) {
-	l.client.FD = fd
+	l.client.FD, l.now.Driven = fd, true
 	l.client.Attach(d)
 }
 

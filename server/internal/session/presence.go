@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/server/internal/socket"
 )
 

@@ -3,11 +3,10 @@ package session
 import (
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/shared"
 )
 
 // replyRoom is the memory that a session has for replies.

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
-
-	"github.com/stavedb/stave/server/command"
 )
 
 // The sessions of an event loop work in rounds. What is ready together is executed together: each
@@ -81,7 +80,7 @@ const (
 )
 
 // knowsScript reports whether EVAL is of a script that may share a transaction with other requests, and notes what is known
-// of it for addToBatch. One that is not known to need all keys and declares none may need no lock, and a transaction
+// of it for add. One that is not known to need all keys and declares none may need no lock, and a transaction
 // without keys locks all.
 func (p *batching) knowsScript(cmd *command.Command, args [][]byte) bool {
 	script := p.session.scripts.Cache.Of(args[1], strings.HasPrefix(cmd.Name, "evalsha"))
@@ -119,7 +118,7 @@ func (p *replyRoom) most(cmd *command.Command) int {
 	return most
 }
 
-// errExceeded is the error of a command whose reply exceeds maxReply.
+// errExceeded is the error of a command whose reply exceeds most.
 func (p *replyRoom) errExceeded(c *command.Call) error {
 	s := p.session
 	if s.inLoop && c.Command.Cost.Work == command.ByReply {

@@ -8,16 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/dispatch"
-	"github.com/stavedb/stave/server/internal/shared"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/cluster"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/scripting"
+	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
 
@@ -31,8 +30,8 @@ import (
 //
 // execute does with a request what dispatch.Decide says:
 //
-//	Batch             addToBatch, then runBatch
-//	Here              run; or after MULTI enqueue, and EXEC runs it with runQueued
+//	Batch             batching.add, then batching.run
+//	Here              run; or after MULTI transaction.enqueue, and EXEC runs it with transaction.run
 //	Later             postpone, until the end of CLIENT PAUSE
 //	Aside             leave the event loop
 //	Refuse, Drop      an error, or nothing
@@ -40,7 +39,7 @@ import (
 // One that would have to wait for other clients calls Host.Wait, and Resume ends its wait.
 //
 // All ways end in the output. Commits on the way are noted in unsynced, and before Feed,
-// Flushed or Resume returns, awaitDurable has waited for the newest of them.
+// Flushed or Resume returns, unit.awaitDurable has waited for the newest of them.
 type Session struct {
 	server  *shared.State
 	scripts *scripting.Shared
@@ -324,7 +323,7 @@ func (s *Session) situation() *dispatch.Situation {
 	if s.multi.watch != nil {
 		now.Watched = s.multi.watch.Len()
 	}
-	now.InLoop, now.Gone, now.Driven = s.inLoop, s.presence.gone, s.client.IsDriven()
+	now.InLoop, now.Gone = s.inLoop, s.presence.gone
 	now.Subscribed, now.Singly = s.mail.isSubscribed(), s.replies != replyOn || s.tracked.IsCaching()
 	return now
 }

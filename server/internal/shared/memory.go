@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
 // counted is what maxmemory is compared with: the index of the keys, the buffers of clients, and the table of

@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
 // A reply is built whole before it is sent, for it shows one moment, and nobody must hold locks while a client reads.

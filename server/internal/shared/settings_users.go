@@ -137,7 +137,7 @@ func (v *Settings) shownPassword() string {
 	return redact.Text
 }
 
-// setDefaultPassword is requirepass while the server runs; before that initUsers has it. The rules are right ones, so
+// setDefaultPassword is requirepass while the server runs; before that UserSource.Load has it. The rules are right ones, so
 // there is no error but a bug.
 func setDefaultPassword(v *Settings, password string) {
 	if v.State.Users == nil {

@@ -3,9 +3,8 @@ package shared
 import (
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/slowlog"
 )

@@ -7,12 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/latency"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/slowlog"

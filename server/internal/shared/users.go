@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/pubsub"
 )
 

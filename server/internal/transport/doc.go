@@ -1,4 +1,4 @@
-// Package transport moves the bytes of sessions: by one goroutine a connection (transport.go), or on Linux, if the options
+// Package transport moves the bytes of sessions: by one goroutine a connection (conn.go), or on Linux, if the options
 // say so, by an event loop for all connections of a listener that have a descriptor to wait for (eventloop_linux.go).
 // Pipelines are answered with one write; there are limits, time-outs and a graceful end (shutdown.go).
 //

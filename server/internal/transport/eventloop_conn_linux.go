@@ -3,10 +3,10 @@ package transport
 import (
 	"time"
 
-	"github.com/stavedb/stave/server/internal/session"
+	"golang.org/x/sys/unix"
 
 	"github.com/stavedb/stave/server/internal/clients"
-	"golang.org/x/sys/unix"
+	"github.com/stavedb/stave/server/internal/session"
 )
 
 // loopConn is one connection of an event loop. Only the loop touches it, but for marks. While aside is set the session

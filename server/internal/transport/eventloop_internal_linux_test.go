@@ -20,7 +20,7 @@ import (
 // now.
 func TestLateWakeup(t *testing.T) {
 	v, newSession := newServer(t)
-	tr := New(v, newSession, context.Background(), true)
+	tr := New(context.Background(), v, newSession, true)
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)

@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stavedb/stave/server/internal/session"
-
-	"github.com/stavedb/stave/server/internal/clients"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/socket"
 )
 
@@ -344,7 +342,7 @@ func (l *eventLoop) sweepTimeouts() {
 	}
 }
 
-// shutdown makes the loop end its connections, and itself: see transport.shutdown.
+// shutdown makes the loop end its connections, and itself: see Connections.Shutdown.
 func (l *eventLoop) shutdown(force bool) {
 	l.mu.Lock()
 	l.stop, l.force = true, l.force || force

@@ -1,5 +1,0 @@
-//go:build !race
-
-package db_test
-
-const underRace = false
