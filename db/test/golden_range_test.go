@@ -10,7 +10,7 @@ import (
 )
 
 // goldenV1k has tombstones of ranges of lists, before a merge and after it. It is made by
-// go test ./db -run 'TestGoldenRanges$' -update
+// go test ./db/test -run 'TestGoldenRanges$' -update
 var goldenV1k = golden{
 	dir: "testdata/golden-v1k", fill: fillGoldenV1k, last: lastOfGoldenV1k,
 	files: []string{"MANIFEST", bitcask.TTLName, bitcask.IndexFile}, indexed: true, hinted: true,
