@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -20,6 +21,7 @@ import (
 type lockedManifest struct {
 	mu sync.Mutex // also held for changes of Store.segments; taken within the log's lock
 	*manifest.Manifest
+	noted   atomic.Uint32      // features that are on disk, for need, which does not wait for mu's syncs then
 	opening uint64             // this one, for marks; does not change once the store writes
 	past    *manifest.Manifest // openings before it, for reached, which does not wait for mu's syncs; nil: all are above
 }
@@ -34,9 +36,16 @@ func (m *lockedManifest) logEdit(typ byte, body []byte) error {
 // need sets a feature bit before it is used. After an error that may have left the manifest in doubt the store must
 // refuse writes.
 func (m *lockedManifest) need(f manifest.Features) error {
+	if manifest.Features(m.noted.Load())&f == f {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.Need(f)
+	err := m.Need(f)
+	if err == nil {
+		m.noted.Store(uint32(m.Features))
+	}
+	return err
 }
 
 // recordCollision notes a hash that two keys have. An error is like need's.

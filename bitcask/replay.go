@@ -41,7 +41,7 @@ func (s *opener) replayLog(ix *indexfile.Contents) error {
 // replayIndex is the index, with its segments as they are listed now, as a replay uses it.
 func (s *opener) replayIndex() *replay.Index {
 	ix := &replay.Index{
-		Spaces: &s.spaces, Segments: s.segments.Load(), Manifest: s.man.Manifest, LoadAll: s.lazy.loadRest, Later: s.dead.addCollection,
+		Spaces: &s.spaces, Segments: s.segments.Load(), Manifest: s.man.Manifest, LoadAll: s.lazy.loadRest, Later: s.dead.addTogether,
 		Deadline: func(space uint32, key string, ms int64, seq uint64) {
 			s.replayed(DeadlineEvent{Space: space, Key: key, Deadline: ms, Sequence: seq})
 		},

@@ -20,9 +20,9 @@ import (
 type deadBytes struct {
 	segments *atomic.Pointer[segment.Set] // the store's
 
-	mu          sync.Mutex // guards what follows: dropped, and not yet counted as dead
-	collections []keydir.Dropped
-	spaces      []*namespace.Space
+	mu      sync.Mutex // guards what follows: dropped, and not yet counted as dead
+	removed []replay.Removed
+	spaces  []*namespace.Space
 }
 
 func addLive(sg *segment.Segment, loc keydir.Loc) { sg.LiveBytes.Add(int64(loc.Size())) }
@@ -38,25 +38,38 @@ func (d *deadBytes) add(loc keydir.Loc) {
 	}
 }
 
-// addCollection counts a dropped collection as dead, at once or later.
-func (d *deadBytes) addCollection(c keydir.Dropped) {
+// addTogether counts what has been removed together as dead, at once or later.
+func (d *deadBytes) addTogether(c replay.Removed) {
 	if c.Len() <= replay.SmallDrop {
-		d.countCollection(c)
+		d.count(c)
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.collections = append(d.collections, c)
+	d.removed = append(d.removed, c)
 }
 
-func (d *deadBytes) countCollection(c keydir.Dropped) {
+// count counts them at once. Neighbours are in the same segment, mostly.
+func (d *deadBytes) count(c replay.Removed) {
+	segments := d.segments.Load()
+	var sg *segment.Segment
+	var bytes int64
 	c.Each(func(loc keydir.Loc) bool {
-		d.add(loc)
+		if id := loc.Segment(); sg == nil || sg.ID != id {
+			if sg != nil {
+				sg.LiveBytes.Add(-bytes)
+			}
+			sg, bytes = segments.Find(id), 0
+		}
+		bytes += int64(loc.Size())
 		return true
 	})
+	if sg != nil {
+		sg.LiveBytes.Add(-bytes)
+	}
 }
 
-// DrainDropped updates the counts of live bytes for collections that were dropped whole, and releases their memory. The
+// DrainDropped updates the counts of live bytes for what was removed together, and releases its memory. The
 // owner of a store with collections calls it at intervals; Stats and merge planning do, too. It reports whether there were any.
 func (s *Store) DrainDropped() (any bool) { return s.dead.drain() }
 
@@ -65,11 +78,11 @@ func (d *deadBytes) drain() (any bool) {
 		d.mu.Lock()
 		spaces := d.spaces
 		d.spaces = nil
-		var c keydir.Dropped
-		n := len(d.collections)
+		var c replay.Removed
+		n := len(d.removed)
 		if n > 0 {
-			c, d.collections[n-1] = d.collections[n-1], c
-			d.collections = d.collections[:n-1]
+			c, d.removed[n-1] = d.removed[n-1], nil
+			d.removed = d.removed[:n-1]
 		}
 		d.mu.Unlock()
 		if n == 0 && len(spaces) == 0 {
@@ -78,7 +91,9 @@ func (d *deadBytes) drain() (any bool) {
 		for _, sp := range spaces {
 			d.addSpace(sp)
 		}
-		d.countCollection(c)
+		if c != nil {
+			d.count(c)
+		}
 	}
 }
 
@@ -93,7 +108,7 @@ func (d *deadBytes) addSpaceLater(sp *namespace.Space) {
 func (d *deadBytes) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.collections, d.spaces = nil, nil
+	d.removed, d.spaces = nil, nil
 }
 
 // addSpace counts everything in a dropped space as dead.

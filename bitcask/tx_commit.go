@@ -198,8 +198,11 @@ func (t *Tx) markReplacedDead() {
 		t.s.dead.add(u.Old.Loc)
 		t.s.dead.add(u.Loc)
 		u.Trimmed.Each(t.s.dead.add)
-		if u.Kind == undo.Drop {
-			t.s.dead.addCollection(u.Dropped)
+		switch u.Kind {
+		case undo.Drop:
+			t.s.dead.addTogether(u.Dropped)
+		case undo.DeleteRange:
+			t.s.dead.addTogether(*u.Removed)
 		}
 	}
 }

@@ -39,6 +39,7 @@ var refusable = []struct {
 		return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1)))
 	}},
 	{method: "DeleteIndex", call: func(t *Tx) error { return second(t.DeleteIndex(0, "list", collectionOf(t, "list"), 1)) }},
+	{method: "DeleteRange", call: func(t *Tx) error { return second(t.DeleteRange(0, "list", collectionOf(t, "list"), 0, 1)) }},
 	{method: "Drop", call: func(t *Tx) error { return second(t.Drop(0, "string")) }},
 	{method: "Drop", what: "of a hash", call: func(t *Tx) error { return second(t.Drop(0, "hash")) }},
 	{method: "Flush", call: func(t *Tx) error { _, _, err := t.Flush(0); return err }},

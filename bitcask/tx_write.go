@@ -343,6 +343,51 @@ func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64
 	return err == nil, err
 }
 
+// DeleteRange removes the elements of a list from one index to another, both included. One tombstone covers them all. A
+// full disk may not take the note in the manifest that there are such tombstones: then each element has its own.
+func (t *Tx) DeleteRange(ns int, key string, coll keydir.Collection, from, to int64) (n int, err error) {
+	sp, h, err := t.spaceFor(ns, key)
+	if err != nil {
+		return 0, err
+	}
+	if from < to {
+		err = t.s.man.need(manifest.FeatureRanges)
+	}
+	switch {
+	case err != nil && !failure.IsRetryable(err):
+		return 0, t.s.log.Fail(err)
+	case err != nil, from >= to:
+		return t.deleteEach(ns, key, coll, from, to)
+	}
+	t.touch(sp, h, key, keydir.List, coll)
+	removed := coll.DeleteRange(from, to)
+	if removed.Len() == 0 {
+		return 0, nil
+	}
+	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteRange, Dir: sp.Dir, Hash: h, Key: key, Removed: &removed})
+	if _, err := t.add(KindElementTombstone, keydir.List, sp, h, key, format.RangeName(from, to), nil); err != nil {
+		return 0, err
+	}
+	return removed.Len(), nil
+}
+
+// deleteEach is DeleteRange with a tombstone for each element.
+func (t *Tx) deleteEach(ns int, key string, coll keydir.Collection, from, to int64) (n int, err error) {
+	before := t.here()
+	head, tail := coll.Bounds()
+	for index := max(from, head); index <= min(to, tail); index++ {
+		had, err := t.DeleteIndex(ns, key, coll, index)
+		if err != nil {
+			t.rollbackTo(before)
+			return 0, err
+		}
+		if had {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // Drop deletes a key of any type, with its deadline. One tombstone covers a
 // collection of any size.
 func (t *Tx) Drop(ns int, key string) (bool, error) {

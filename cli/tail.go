@@ -225,7 +225,7 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 		text("type", []byte(ch.Type))
 	}
 	switch ch.Op {
-	case feed.OpPut, feed.OpRemove:
+	case feed.OpPut, feed.OpRemove, feed.OpRemoveRange:
 		dst = appendElement(dst, ch)
 	case feed.OpExpire, feed.OpPersist:
 		if ch.Element != nil {
@@ -256,6 +256,9 @@ func appendElement(dst []byte, ch *feed.Change) []byte {
 		text("field", ch.Element)
 	case "list":
 		dst = strconv.AppendInt(append(dst, `,"index":`...), ch.Index, 10)
+		if ch.Op == feed.OpRemoveRange {
+			dst = strconv.AppendInt(append(dst, `,"to":`...), ch.To, 10)
+		}
 	case "set":
 		text("member", ch.Element)
 		return dst

@@ -239,9 +239,10 @@ func (o trackingTxn) DeleteElem(key string, f keydir.Collection, elem string) (b
 	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
-	did, err := o.txn.DeleteIndex(key, f, index)
-	return o.touchIf(key, did, err)
+func (o trackingTxn) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
+	n, err := o.txn.DeleteRange(key, f, from, to)
+	_, err = o.touchIf(key, n > 0, err)
+	return n, err
 }
 
 func (o trackingTxn) Drop(key string) (bool, error) {

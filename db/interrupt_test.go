@@ -69,7 +69,6 @@ func TestInterrupt(t *testing.T) {
 		},
 		"List.Remove": func(tx *db.Tx) error { _, err := tx.List("list").Remove(0, []byte("none")); return err },
 		"List.Insert": func(tx *db.Tx) error { _, err := tx.List("list").InsertBefore([]byte("none"), nil); return err },
-		"List.Trim":   func(tx *db.Tx) error { return tx.List("list").Trim(n/2, -1) },
 		"SortedSet.RemoveRange": func(tx *db.Tx) error {
 			_, err := tx.SortedSet("zset").RemoveRange(db.RankRange{Stop: n / 2})
 			return err

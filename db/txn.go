@@ -239,11 +239,11 @@ func (t *txn) DeleteGroups(key string, all keydir.Collection, elem string) (int,
 	return t.base.DeleteGroups(t.ns, key, all, elem)
 }
 
-func (t *txn) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
+func (t *txn) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
 	if err := t.Step(1); err != nil {
-		return false, err
+		return 0, err
 	}
-	return t.base.DeleteIndex(t.ns, key, f, index)
+	return t.base.DeleteRange(t.ns, key, f, from, to)
 }
 
 func (t *txn) Drop(key string) (bool, error) {

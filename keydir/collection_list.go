@@ -73,7 +73,13 @@ func (l locs) set(slot int, loc Loc) {
 	binary.LittleEndian.PutUint64(l[listHeaderBytes+8*(slot-l.first()):], uint64(loc))
 }
 
-func (x *list) span() uint64 { return uint64(x.tail-x.head) + 1 }
+// span is how many indexes there are from the first element to the last; of all that there are, one less.
+func (x *list) span() uint64 {
+	if n := uint64(x.tail-x.head) + 1; n > 0 || x.n == 0 {
+		return n
+	}
+	return math.MaxUint64
+}
 
 // at returns the location at an index, zero if there is no element.
 func (x *list) at(index int64) Loc {
@@ -166,11 +172,7 @@ func (x *list) delete(index int64) (old Loc) {
 	x.n--
 	x.recent = p
 	if l.n() == 0 {
-		x.recent.no = noPage
-		x.pages.Delete(p)
-		x.arena.release(p.page)
-		x.arena.freeHandle(p.page)
-		x.arena.account(-listPageBytes)
+		x.dropPage(p)
 	} else {
 		x.trim(p.page)
 	}
@@ -187,6 +189,15 @@ func (x *list) delete(index int64) (old Loc) {
 		}
 	}
 	return old
+}
+
+// dropPage removes a page.
+func (x *list) dropPage(p listPage) {
+	x.recent.no = noPage
+	x.pages.Delete(p)
+	x.arena.release(p.page)
+	x.arena.freeHandle(p.page)
+	x.arena.account(-listPageBytes)
 }
 
 // trim releases steps without elements at the ends of a page that has some.

@@ -2,6 +2,7 @@ package keydir_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -32,6 +33,50 @@ func (m *elements) delete(t *testing.T, index int64) {
 		t.Fatalf("delete at %d: had %v %d, want %v %d", index, existed, old, had, was)
 	}
 	delete(m.all, index)
+}
+
+// deleteRange removes a range, or removes it and puts it back.
+func (m *elements) deleteRange(t *testing.T, r *rand.Rand, head, tail int64) {
+	t.Helper()
+	n := int64(min(uint64(tail-head), 1500))
+	from := head + r.Int64N(n+2) - 1
+	if r.IntN(2) == 0 {
+		from = tail + 1 - r.Int64N(n+2)
+	}
+	to := from + r.Int64N(1+n/[]int64{1, 10}[r.IntN(2)])
+	if to < from || r.IntN(500) == 0 {
+		from, to = math.MinInt64, math.MaxInt64
+	}
+	want := map[keydir.Loc]int{}
+	all := maps.Clone(m.all)
+	maps.DeleteFunc(all, func(index int64, loc keydir.Loc) bool {
+		in := from <= index && index <= to
+		if in {
+			want[loc]++
+		}
+		return in
+	})
+	removed := m.f.DeleteRange(from, to)
+	removed.Each(func(loc keydir.Loc) bool { want[loc]--; return true })
+	for loc, n := range want {
+		if n != 0 {
+			t.Fatalf("from %d to %d: %v is removed %d times too few", from, to, loc, n)
+		}
+	}
+	if n := len(m.all) - len(all); removed.Len() != n {
+		t.Fatalf("from %d to %d: removed %d of %d", from, to, removed.Len(), n)
+	}
+	if r.IntN(2) == 0 {
+		before := m.all
+		m.all = all
+		m.equal(t)
+		m.f.RestoreRange(removed)
+		m.all = before
+		m.equal(t)
+		return
+	}
+	m.all = all
+	m.equal(t)
 }
 
 func (m *elements) equal(t *testing.T) {
@@ -110,6 +155,8 @@ func TestListAgainstMap(t *testing.T) {
 							m.move(t, r, []int64{head, tail, tail + 1, head + r.Int64N(max(1, min(tail-head+1, 5000)))}[r.IntN(4)])
 						}
 						switch {
+						case r.IntN(40) == 0:
+							m.deleteRange(t, r, head, tail)
 						case r.IntN(100) >= deletes:
 							m.put(t, index(r, head, tail), keydir.Loc(r.Uint64()|1))
 						case r.IntN(2) == 0:

@@ -473,7 +473,7 @@ func (x *list) putLocs(index int64, b []byte) {
 	}
 }
 
-// putPage is putLocs for the indexes of one page.
+// putPage puts locations where there are none, at indexes of one page.
 func (x *list) putPage(index int64, b []byte) {
 	if index, b = trimZeros(index, b); len(b) == 0 {
 		return
@@ -485,9 +485,10 @@ func (x *list) putPage(index int64, b []byte) {
 	copy(l[listHeaderBytes+8*(first-l.first()):], b)
 	elements := countLocs(b)
 	l.setHead(l.first(), l.span(), l.n()+elements)
+	last := index + int64(n-1)
 	if x.n == 0 {
-		x.head = index
+		x.head, x.tail = index, last
 	}
-	x.tail = index + int64(n-1)
+	x.head, x.tail = min(x.head, index), max(x.tail, last)
 	x.n += elements
 }

@@ -273,7 +273,7 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 }
 
 // Trim keeps the elements from position start to stop, both inclusive. It
-// touches none of them: only the ends are deleted. O(1) a deleted element.
+// touches none of them: the ends are deleted, as a range each.
 func (l List) Trim(start, stop int64) error {
 	f, err := l.open()
 	if err != nil || !f.Valid() {
@@ -283,30 +283,25 @@ func (l List) Trim(start, stop int64) error {
 	if count == 0 {
 		return dropAll(l.Txn, l.Key, EventLTrim)
 	}
-	return notifyUnless(l.Txn, EventLTrim, l.Key, l.deleteEnds(f, first, f.Len()-first-count))
+	if err := l.deleteEnd(f, Front, first); err != nil {
+		return err
+	}
+	return notifyUnless(l.Txn, EventLTrim, l.Key, l.deleteEnd(f, Back, f.Len()-count))
 }
 
-// deleteEnds deletes elements at both ends, from the outside in, which leaves
-// the list without a hole at any time.
-func (l List) deleteEnds(f keydir.Collection, front, back int) error {
+// deleteEnd deletes n elements at one end.
+func (l List) deleteEnd(f keydir.Collection, end End, n int) error {
+	if n == 0 {
+		return nil
+	}
 	head, tail := f.Bounds()
-	for i := range int64(front) {
-		if _, err := l.Txn.DeleteIndex(l.Key, f, head+i); err != nil {
-			return err
-		}
-		if err := l.Txn.Step(1); err != nil {
-			return err
-		}
+	if end == Front {
+		tail = head + int64(n) - 1
+	} else {
+		head = tail - int64(n) + 1
 	}
-	for i := range int64(back) {
-		if _, err := l.Txn.DeleteIndex(l.Key, f, tail-i); err != nil {
-			return err
-		}
-		if err := l.Txn.Step(1); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := l.Txn.DeleteRange(l.Key, f, head, tail)
+	return err
 }
 
 // Insert puts value before or after the first element that equals pivot. It
@@ -390,7 +385,10 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 	if err := l.closeGaps(f, gaps, front); err != nil {
 		return 0, err
 	}
-	return len(gaps), notifyUnless(l.Txn, EventLRem, l.Key, l.deleteEnds(f, front, len(gaps)-front))
+	if err := l.deleteEnd(f, Front, front); err != nil {
+		return 0, err
+	}
+	return len(gaps), notifyUnless(l.Txn, EventLRem, l.Key, l.deleteEnd(f, Back, len(gaps)-front))
 }
 
 // closeInFront returns how many of the gaps at some positions in a list of length n are best closed

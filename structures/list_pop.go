@@ -54,11 +54,8 @@ func (l List) remove(f keydir.Collection, end End, n int) error {
 	if n == f.Len() {
 		return dropAll(l.Txn, l.Key, event)
 	}
-	index, step := outermost(f, end)
-	for i := range n {
-		if _, err := l.Txn.DeleteIndex(l.Key, f, index+int64(i)*step); err != nil {
-			return err
-		}
+	if err := l.deleteEnd(f, end, n); err != nil {
+		return err
 	}
 	if n > 0 {
 		l.Txn.Notify(event, l.Key)

@@ -122,8 +122,9 @@ type Scores interface {
 type Indexes interface {
 	// PutIndex writes a list element, or a chunk of a string.
 	PutIndex(key string, f keydir.Collection, index int64, value []byte) error
-	// DeleteIndex deletes from a list.
-	DeleteIndex(key string, f keydir.Collection, index int64) (bool, error)
+	// DeleteRange deletes the elements of a list from one index to another, both included, and returns how many there
+	// were. O(1) on disk.
+	DeleteRange(key string, f keydir.Collection, from, to int64) (int, error)
 }
 
 // Entries are those of a stream, and what is known of it besides them.

@@ -329,12 +329,10 @@ func (m *memory) ClearFieldDeadline(key, field string) (bool, error) {
 	return had, nil
 }
 
-func (m *memory) DeleteIndex(key string, f keydir.Collection, index int64) (bool, error) {
-	_, existed := f.DeleteAt(index)
-	if existed {
-		m.deletes++
-	}
-	return existed, nil
+func (m *memory) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
+	n := f.DeleteRange(from, to).Len()
+	m.deletes += n
+	return n, nil
 }
 
 func (m *memory) Drop(key string) (bool, error) {

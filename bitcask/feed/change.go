@@ -28,6 +28,7 @@ type Change struct {
 	Value     []byte   // of a string, a chunk, a field, an element of a list, a record of groups, a library
 	Score     float64  // of a member of a sorted set
 	Index     int64    // of an element of a list: elements count up from one end to the other, and keep their index
+	To        int64    // of OpRemoveRange: the last index of an element that is gone, Index being the first
 	ID        string   // of an entry of a stream
 	Fields    [][]byte // of an entry of a stream: fields and values in turns
 	ExpireAt  int64    // of OpExpire, Unix milliseconds
@@ -47,16 +48,17 @@ type ChangeOp string
 
 // The values of [Change.Op].
 const (
-	OpPut     ChangeOp = "put"     // a string, or an element of a collection, has this value; a deadline of the key stays
-	OpRemove  ChangeOp = "remove"  // the element is gone, a field with its deadline
-	OpDelete  ChangeOp = "delete"  // the key is gone, with its deadlines
-	OpExpire  ChangeOp = "expire"  // the key, or the field Element, has this deadline
-	OpPersist ChangeOp = "persist" // it has none any more
-	OpLength  ChangeOp = "length"  // a string that is put in chunks is so long
-	OpStream  ChangeOp = "stream"  // First, Last, Deleted and Added of a stream
-	OpFlush   ChangeOp = "flush"   // the namespace is empty
-	OpSwap    ChangeOp = "swap"    // two namespaces have exchanged their content
-	OpLibrary ChangeOp = "library" // the library of functions named Key has the text Value; empty: it is gone
+	OpPut         ChangeOp = "put"          // a string, or an element of a collection, has this value; a deadline of the key stays
+	OpRemove      ChangeOp = "remove"       // the element is gone, a field with its deadline
+	OpRemoveRange ChangeOp = "remove-range" // the elements of a list from Index to To are gone
+	OpDelete      ChangeOp = "delete"       // the key is gone, with its deadlines
+	OpExpire      ChangeOp = "expire"       // the key, or the field Element, has this deadline
+	OpPersist     ChangeOp = "persist"      // it has none any more
+	OpLength      ChangeOp = "length"       // a string that is put in chunks is so long
+	OpStream      ChangeOp = "stream"       // First, Last, Deleted and Added of a stream
+	OpFlush       ChangeOp = "flush"        // the namespace is empty
+	OpSwap        ChangeOp = "swap"         // two namespaces have exchanged their content
+	OpLibrary     ChangeOp = "library"      // the library of functions named Key has the text Value; empty: it is gone
 )
 
 // GroupsType is the type of changes of a stream's consumer groups, which are records of the log as they are.
@@ -178,7 +180,9 @@ func (c *Change) of(rec *format.Record) (shown bool, bad string) {
 			c.Op, c.ExpireAt = OpExpire, ordered.ToInt(f.Score)
 		}
 	case row.Removes:
-		c.Op = OpRemove
+		if c.Op = OpRemove; row.Hides == format.HidesRange && f.To > f.Place.Index {
+			c.Op, c.To = OpRemoveRange, f.To
+		}
 		bad = c.element(rec, &f, nil)
 	default:
 		c.Op = OpPut

@@ -69,5 +69,13 @@ func (x *loss) replacedBy(id *format.Identity) bool {
 	case row.Hides == format.HidesDeadline && x.typ == keydir.FieldDeadlines:
 		return x.Element == string(id.Elem)
 	}
-	return x.row.Home == row.Home && x.typ == id.Type && x.Element == string(id.Elem)
+	if x.row.Home != row.Home || x.typ != id.Type {
+		return false
+	}
+	if row.Hides == format.HidesRange {
+		from, to, ok1 := format.ParseRange(id.Elem)
+		first, last, ok2 := format.ParseRange([]byte(x.Element))
+		return ok1 && ok2 && from <= first && last <= to
+	}
+	return x.Element == string(id.Elem)
 }

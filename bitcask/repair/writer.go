@@ -66,7 +66,7 @@ func (w *writer) add(records []format.Record, e *format.Entry) error {
 			return err
 		}
 	}
-	if err := w.man.Need(manifest.FeatureOf(e.Row())); err != nil {
+	if err := w.man.Need(manifest.FeatureOf(&e.Identity)); err != nil {
 		return err
 	}
 	at, err := w.out.Begin(int(e.Size), e.Seq)

@@ -209,6 +209,23 @@ var crashWorkloads = []crashWorkload{
 			w.step(err)
 		}
 	})},
+	{name: "trimmed list", change: noRotation, run: life(func(w *stepWorkload) {
+		for i := range 5 {
+			_, err := w.store.List("l").PushBack(filler(i*20), []byte("x"), []byte("y"), filler(50), []byte("z"))
+			w.step(err)
+			w.step(w.store.List("l").Trim(2, -2))
+			switch i {
+			case 1:
+				w.step(w.store.Log().SaveIndex())
+			case 2:
+				w.step(mergeEverything(w.store))
+			}
+			_, err = w.store.List("l").PushFront([]byte("front"), filler(i*30))
+			w.step(err)
+			_, err = w.store.List("l").PopBackN(2)
+			w.step(err)
+		}
+	})},
 	{name: "sorted set", change: noRotation, run: life(func(w *stepWorkload) {
 		for i := range 24 {
 			_, err := w.store.SortedSet("z").Add(db.Scored{Member: strconv.Itoa(i % 3), Score: float64(-i)}, db.Scored{Member: "m", Score: 1})

@@ -95,6 +95,8 @@ func (m feedModel) apply(c *feed.Commit) error {
 			delete(v.until, string(ch.Element))
 			delete(v.scores, string(ch.Element))
 			delete(v.items, ch.Index)
+		case feed.OpRemoveRange:
+			maps.DeleteFunc(m.at(ch).items, func(index int64, _ string) bool { return ch.Index <= index && index <= ch.To })
 		case feed.OpExpire:
 			if v := m.at(ch); ch.Element == nil {
 				v.expire = ch.ExpireAt

@@ -77,6 +77,18 @@ var keyHistories = map[string][]step{
 		pushList("l", "a", "b", "c"), func(s *db.Store) error { return s.List("l").Trim(1, 1) }, pushList("l", "d", "e"), dropKey("l"), pushList("l", "f"),
 		func(s *db.Store) error { return first(s.List("l").PopFront()) }, pushList("l", "g"),
 	},
+	"a list that is trimmed at both ends, and grows there again": {
+		pushList("l", "a", "b", "c", "d", "e", "f", "g", "h"), trimList(2, 5), pushFront("l", "i", "j", "k"), pushList("l", "m", "n", "o"),
+		trimList(3, 3), pushFront("l", "p"), pushList("l", "q"),
+	},
+	"a list that is trimmed again and again": {
+		pushList("l", "a", "b", "c", "d", "e"), trimList(0, 1), pushList("l", "f", "g", "h"), trimList(0, 1), pushList("l", "i", "j", "k"),
+		func(s *db.Store) error { return first(s.List("l").PopBackN(3)) }, pushList("l", "m"),
+	},
+	"a list from the middle of which elements are removed": {
+		pushList("l", "a", "b", "x", "x", "c", "d", "e"), func(s *db.Store) error { return first(s.List("l").Remove(0, []byte("x"))) }, pushFront("l", "f", "g", "h"),
+		func(s *db.Store) error { return first(s.List("l").PopFrontN(2)) }, dropKey("l"), pushList("l", "i", "j", "k"), trimList(1, 1),
+	},
 	"sorted sets": {
 		addScore(1), addScore(2), func(s *db.Store) error { return first(s.SortedSet("z").Remove("m")) }, addScore(3), dropKey("z"), addScore(4),
 	},
@@ -175,6 +187,21 @@ func pushList(key string, values ...string) step {
 		}
 		return nil
 	}
+}
+
+func pushFront(key string, values ...string) step {
+	return func(s *db.Store) error {
+		for _, v := range values {
+			if _, err := s.List(key).PushFront([]byte(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func trimList(start, stop int64) step {
+	return func(s *db.Store) error { return s.List("l").Trim(start, stop) }
 }
 
 func addScore(score float64) step {

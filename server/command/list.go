@@ -117,7 +117,7 @@ func lsetCommand(c *Call) error {
 }
 
 // ltrimCommand is LTRIM: an empty range deletes the list. Elements outside the range are deleted,
-// the others are not touched: O(1) for each deleted one.
+// with one record at each end, the others are not touched.
 func ltrimCommand(c *Call) error {
 	start, stop, err := c.Args.parseRange(2)
 	if err != nil {

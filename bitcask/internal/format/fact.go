@@ -11,6 +11,7 @@ import (
 type Fact struct {
 	Place  Place
 	Ranges []keydir.ScoreRange // PartGroups of a tombstone: what it removes; nil: the element that it names
+	To     int64               // HidesRange: the last index that it removes; Place has the first
 	Score  uint64              // of an element; a deadline is the score of its field
 	Stream keydir.StreamMeta   // ValueStream
 }
@@ -56,6 +57,13 @@ func (p *Place) Text() string {
 // are for their owners to read.
 func (f *Fact) Read(r *Row, part, value []byte) (bad string) {
 	ok := false
+	if r.Hides == HidesRange {
+		f.Place = Place{By: r.Part}
+		if f.Place.Index, f.To, ok = ParseRange(part); !ok {
+			return r.Part.bad()
+		}
+		return ""
+	}
 	if f.Place, ok = r.PlaceOf(part); !ok {
 		return r.Part.bad()
 	}

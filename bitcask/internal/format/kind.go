@@ -79,7 +79,7 @@ const (
 	PartName        // the name of a field or a member
 	PartScored      // the same, in a collection with scores
 	PartGroups      // the same, of groups of a stream; of a tombstone also a range of them
-	PartIndex       // the index of an element of a list
+	PartIndex       // the index of an element of a list; of a tombstone also a range of them
 	PartChunk       // the index of a chunk
 	PartEntry       // the id of an entry of a stream
 )
@@ -107,16 +107,18 @@ const (
 	HidesDeadline       // the deadline of the field
 	HidesEntries        // entries of a stream with ids before the First of its value
 	HidesGroup          // of a range: all elements within
+	HidesRange          // of a range of indexes: all elements within
 	HidesSpaces         // spaces that it does not name
 )
 
-// Needs is which bit of the manifest announces a record, in package manifest.
+// Needs is which bit of the manifest announces records, in package manifest.
 type Needs uint8
 
 const (
 	NeedsNothing Needs = iota
 	NeedsSystem
 	NeedsExtended
+	NeedsRanges // of a tombstone of a range of indexes: see Identity.Needs
 )
 
 // table is the descriptor of all records. docs/FORMAT.md, section 1, says the same in words; a test compares them.
@@ -148,7 +150,7 @@ var table = []Row{
 	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.Hash), Home: HomeElement, Part: PartName, Removes: true, Hides: HidesDeadline},
 	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.Set), Home: HomeElement, Part: PartName, Removes: true},
 	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.ZSet), Home: HomeElement, Part: PartScored, Removes: true},
-	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.List), Home: HomeElement, Part: PartIndex, Removes: true},
+	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.List), Home: HomeElement, Part: PartIndex, Removes: true, Hides: HidesRange},
 	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.Stream), Home: HomeElement, Part: PartEntry, Removes: true, Needs: NeedsExtended},
 	{Kind: KindElementTombstone, Text: "element tombstone", types: types(keydir.StreamGroups), Home: HomeAlongside, Part: PartGroups, Removes: true, Hides: HidesGroup, Needs: NeedsExtended},
 
@@ -191,6 +193,15 @@ func RowOf(k Kind, t keydir.Type) *Row { return &rows[k%most][t%most] }
 
 // Row is that of the record.
 func (id *Identity) Row() *Row { return RowOf(id.Kind, id.Type) }
+
+// Needs is which bit of the manifest announces the record.
+func (id *Identity) Needs() Needs {
+	row := id.Row()
+	if row.Hides == HidesRange && isRange(id.Elem) {
+		return NeedsRanges
+	}
+	return row.Needs
+}
 
 // Located reports whether the index has a location of a live record.
 func (r *Row) Located() bool { return !r.Removes && r.Home != HomeLeader }

@@ -115,6 +115,8 @@ func effectOf(r *Row) (record, effect string) {
 		return "meta of a stream", "entries with ids before *first*"
 	case HidesGroup:
 		return "group tombstone, `G`", "consumers and pending entries of a group, and the group"
+	case HidesRange:
+		return "element tombstone of a list", "the elements with an index in its name, or between the two"
 	case HidesSpaces:
 		return "namespaces", "spaces that it does not name"
 	}

@@ -20,14 +20,15 @@ const (
 	FeatureExtended Features = 1 << 2 // records of kind 14 may occur
 	FeatureThrough  Features = 1 << 3 // edits "inherited" may have a "through sequence"
 	FeatureOpenings Features = 1 << 4 // edits of types 9 and 10 may occur
+	FeatureRanges   Features = 1 << 5 // tombstones of ranges of a list may occur
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings
+	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings | FeatureRanges
 )
 
-// FeatureOf is the bit that announces records of a row; 0: none.
-func FeatureOf(row *format.Row) Features {
-	return [...]Features{format.NeedsSystem: FeatureSystem, format.NeedsExtended: FeatureExtended}[row.Needs]
+// FeatureOf is the bit that announces a record; 0: none.
+func FeatureOf(id *format.Identity) Features {
+	return [...]Features{format.NeedsSystem: FeatureSystem, format.NeedsExtended: FeatureExtended, format.NeedsRanges: FeatureRanges}[id.Needs()]
 }
 
 // check returns ErrVersion if there is a bit that this build does not know.

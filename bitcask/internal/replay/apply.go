@@ -20,7 +20,7 @@ type Index struct {
 
 	Load    func(stripe int) error // loads a stripe that is not loaded; nil: all are
 	LoadAll func() error
-	Later   func(keydir.Dropped) // counts a large collection as dead, later
+	Later   func(Removed) // counts them as dead, later
 	// Deadline is told of each change of a deadline of a key, 0 if it has none any more, by several goroutines at a
 	// time; those of one key come in order. Dropped is told of spaces that no namespace uses any more.
 	Deadline func(space uint32, key string, ms int64, seq uint64)
@@ -66,12 +66,18 @@ func (a *Applier) count(loc keydir.Loc, bytes int64) {
 func (a *Applier) alive(loc keydir.Loc) { a.count(loc, int64(loc.Size())) }
 func (a *Applier) dead(loc keydir.Loc)  { a.count(loc, -int64(loc.Size())) }
 
-// SmallDrop is how many locations of a dropped collection are counted at once;
-// larger ones are counted later, so that deleting them stays O(1).
+// Removed are locations that have been removed from the keydir together: a collection, or a range of a list.
+type Removed interface {
+	Len() int
+	Each(fn func(keydir.Loc) bool)
+}
+
+// SmallDrop is how many locations that are removed together are counted at once;
+// more are counted later, so that deleting a collection stays O(1).
 const SmallDrop = 64
 
-// drop counts a dropped collection as dead, at once or later.
-func (a *Applier) drop(d keydir.Dropped) {
+// drop counts what has been removed together as dead, at once or later.
+func (a *Applier) drop(d Removed) {
 	if d.Len() > SmallDrop {
 		a.Later(d)
 		return
@@ -203,7 +209,11 @@ func (a *Applier) remove(sp *namespace.Space, h uint64, row *format.Row, e *form
 		a.removeSlot(sp, h, e.Type, e.Key)
 	case format.HomeElement:
 		if coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key)); ok && coll.Type() == e.Type {
-			a.dead(locate.Remove(coll, &a.fact.Place))
+			if row.Hides == format.HidesRange {
+				a.drop(coll.DeleteRange(a.fact.Place.Index, a.fact.To))
+			} else {
+				a.dead(locate.Remove(coll, &a.fact.Place))
+			}
 		}
 	case format.HomeAlongside:
 		if coll, ok := sp.Dir.FindAlongside(h, format.Text(e.Key), e.Type); ok {

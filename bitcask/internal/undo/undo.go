@@ -22,6 +22,7 @@ type Op struct {
 	Dropped  keydir.Dropped
 	ID       keydir.StreamID // of an entry of a stream
 	Trimmed  keydir.Trimmed
+	Removed  *keydir.Removed // a range of a list
 }
 
 // Kind is the change that an Op rolls back.
@@ -39,6 +40,7 @@ const (
 	Delete                    // insert again
 	DeleteScored              // insert again
 	DeleteAt                  // insert again
+	DeleteRange               // restore the elements
 	PutEntry                  // put back the old location, or delete, of a stream
 	DeleteEntry               // insert again
 	Trim                      // restore the entries
@@ -91,6 +93,8 @@ func (u *Op) Run() {
 		coll.PutAt(u.Index, u.Loc)
 	case u.Kind == PutAt:
 		coll.DeleteAt(u.Index)
+	case u.Kind == DeleteRange:
+		coll.RestoreRange(*u.Removed)
 	case u.Kind == PutEntry && u.Had, u.Kind == DeleteEntry:
 		coll.PutEntry(u.ID, u.Loc)
 	case u.Kind == PutEntry:
