@@ -364,7 +364,8 @@ func (t *Tx) DeleteRange(ns int, key string, coll keydir.Collection, from, to in
 	if removed.Len() == 0 {
 		return 0, nil
 	}
-	t.undo = append(t.undo, undo.Op{Kind: undo.DeleteRange, Dir: sp.Dir, Hash: h, Key: key, Removed: &removed})
+	t.made = madeCollection{}
+	t.undo.Append(undo.Op{Kind: undo.DeleteRange, Dir: sp.Dir, Hash: h, Key: key, Removed: &removed})
 	if _, err := t.add(KindElementTombstone, keydir.List, sp, h, key, format.RangeName(from, to), nil); err != nil {
 		return 0, err
 	}
