@@ -66,12 +66,12 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 // growStep is how much of the buffer is moved at once: the scheduler can interrupt between two moves.
 const growStep = 1 << 20
 
-// growBuffer makes room for n bytes more. A long buffer doubles, and moves in steps.
+// growBuffer makes room for n bytes more. A long buffer grows by half, and moves in steps.
 func (t *Tx) growBuffer(n int) {
 	if len(t.buf)+n <= cap(t.buf) || cap(t.buf) < growStep {
 		return
 	}
-	grown := make([]byte, len(t.buf), max(2*cap(t.buf), len(t.buf)+n))
+	grown := make([]byte, len(t.buf), max(cap(t.buf)+cap(t.buf)/2, len(t.buf)+n))
 	for at := 0; at < len(t.buf); at += growStep {
 		copy(grown[at:], t.buf[at:min(at+growStep, len(t.buf))])
 	}

@@ -43,7 +43,7 @@ func TestPipe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out")
 	got := converse(t, "rpush l b a c\nlrange l 0 -1 | sort -r\nget none | cat > "+file+"\nlrange l 0 -1 | true\n"+
 		"lrange l 0 -1 | exit 3\n2 llen l | cat\nset x ' | '\nget x\nget l | cat\n")
-	want := `stave dev. HELP explains, Ctrl-D leaves.
+	want := `stave ` + version + `. HELP explains, Ctrl-D leaves.
 store[0]> (integer) 3
 store[0]> c
 b

@@ -56,7 +56,7 @@ exit now
 exit
 set never 1
 `)
-	want := `stave dev. HELP explains, Ctrl-D leaves.
+	want := `stave ` + version + `. HELP explains, Ctrl-D leaves.
 store[0]> OK
 store[0]> (error) WRONGTYPE Operation against a key holding the wrong kind of value
 store[0]> store[0]> store[0]> Invalid argument(s): unbalanced quotes
