@@ -63,7 +63,7 @@ func TestNoTextIsKeptUncounted(t *testing.T) {
 		commands = append(append(commands, cmd), cmd.Subcommands...)
 	}
 	base := kept(v)
-	for _, cmd := range budget.Some(t, commands, len(commands)/5) {
+	for _, cmd := range commands {
 		name := strings.Split(cmd.Name, "|")
 		if slices.Contains([]string{"shutdown", "backup", "acl|setuser"}, cmd.Name) {
 			continue // the operator's; a user has a name of whatever length

@@ -52,7 +52,7 @@ func TestScriptsInTheLoop(t *testing.T) {
 		{"return redis.call('LREM', KEYS[1], 0, 'none')", "1 large", ":0\r\n", true},
 		{"return redis.call('LPOS', KEYS[1], 'e3999')", "1 large", ":3999\r\n", true},
 		{"return redis.call('LINSERT', KEYS[1], 'BEFORE', 'e2500', 'x')", "1 large", ":4001\r\n", true},
-		{"return redis.call('LTRIM', KEYS[1], 2000, -1)", "1 large", "+OK\r\n", true},
+		{"return redis.call('LTRIM', KEYS[1], 2000, -1)", "1 large", "+OK\r\n", false}, // one record, whatever it removes
 		{"return redis.call('ZREMRANGEBYRANK', KEYS[1], 0, 2999)", "1 scored", ":3000\r\n", true},
 		{"return redis.call('COPY', KEYS[1], KEYS[2]) ", "2 set other", ":1\r\n", true},
 		{"return redis.call('PUBLISH', 'channel', 'message')", "0", ":0\r\n", false},
