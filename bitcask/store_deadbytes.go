@@ -69,12 +69,12 @@ func (d *deadBytes) count(c replay.Removed) {
 	}
 }
 
-// DrainDropped updates the counts of live bytes for what was removed together, and releases its memory. The
-// owner of a store with collections calls it at intervals; Stats and merge planning do, too. It reports whether there were any.
-func (s *Store) DrainDropped() (any bool) { return s.dead.drain() }
+// DrainDropped counts the bytes of dropped collections, spaces and ranges as dead, and releases their memory. The owner of a
+// store with collections calls it at intervals; Stats and the planning of merges call it, too. It reports whether there were some.
+func (s *Store) DrainDropped() (found bool) { return s.dead.drain() }
 
-func (d *deadBytes) drain() (any bool) {
-	for ; ; any = true {
+func (d *deadBytes) drain() (found bool) {
+	for ; ; found = true {
 		d.mu.Lock()
 		spaces := d.spaces
 		d.spaces = nil
@@ -86,7 +86,7 @@ func (d *deadBytes) drain() (any bool) {
 		}
 		d.mu.Unlock()
 		if n == 0 && len(spaces) == 0 {
-			return any
+			return found
 		}
 		for _, sp := range spaces {
 			d.addSpace(sp)

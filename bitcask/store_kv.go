@@ -190,9 +190,10 @@ type Item struct {
 	Value []byte
 }
 
-// All ranges over every string key of namespace 0, in windows that are in the order of the log. It reads in pages and holds no
-// lock between items: keys that are there throughout are seen exactly once, keys that come or go during the
-// range may or may not be, and a value is that of the moment in which its page was read. The first error ends the range and comes with a zero Item.
+// All ranges over every string key of namespace 0, in windows that are in the order of the log. It reads in pages and holds
+// no lock between items: keys that are there throughout are seen exactly once, keys that come or go during the range may or
+// may not be, and a value is that of the moment in which its page was read. The first error ends the range and comes with a
+// zero Item.
 func (s *Store) All() iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var w Walk

@@ -11,10 +11,11 @@ import (
 
 // Walking through the strings of a namespace in the order of the log.
 //
-// The index has no names of strings, so listing keys reads records. In the order of the index these lie anywhere, and each costs some
-// misses of the cache, or a disk its seeks. So a walk takes the locations of some stripes, a window, and reads them in the order of
-// the log. Nothing is locked between the pages of a window, so when its page comes a record counts only if the index still has it
-// there. What was overwritten, or moved by a merge, is looked up by its hash, which never changes.
+// The index has no names of strings, so to list keys is to read records. In the order of the index these lie anywhere in the
+// log, and each read costs cache misses, or a seek of the disk. So a walk gathers the locations of some stripes, a window,
+// and reads their records in the order of the log, page by page. Nothing is locked between two pages: a record counts only if
+// the index still leads to it when its page is read. A key that was overwritten, or moved by a merge, is looked up by its
+// hash, which never changes.
 
 // A page has walkPage strings, or fewer that have walkBytes together.
 const (
@@ -41,8 +42,8 @@ type walkKey struct {
 	loc  keydir.Loc
 }
 
-// Stripe is the stripe that the next step of the walk locks, and whether this is one of Gather, and not of Page. It is keydir.Stripes at
-// the end of the walk.
+// Stripe returns the stripe that the next step of the walk locks, and whether that step is Gather; otherwise it is Page. At the
+// end of the walk the stripe is keydir.Stripes.
 func (w *Walk) Stripe() (stripe int, gather bool) {
 	if w.stripe < keydir.Stripes && w.next == 0 && !w.full() {
 		return w.stripe, true
@@ -54,8 +55,8 @@ func (w *Walk) Stripe() (stripe int, gather bool) {
 	return w.stripe, w.stripe < keydir.Stripes
 }
 
-// Gather takes the strings of a stripe into the window of a walk, and calls fn for its other keys, as EachKey does. The transaction
-// is on all keys of the stripe.
+// Gather takes the strings of a stripe into the window of a walk, and calls fn for its other keys, as EachKey does. The
+// transaction is on all keys of the stripe.
 func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) (err error) {
 	if !t.open {
 		return ErrTxDone
@@ -83,9 +84,11 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 	return err
 }
 
-// Page calls fn for the next strings of the window of a walk that are still what they were, a page of them, with their values. It
-// returns the hashes of the others, for EachKey. The transaction is on all keys of a stripe, whichever: as long as that is
-// locked, no segment that is listed goes. Key and value are valid within the call.
+// Page reads the next page of a window: it calls fn with key and value of each string that is where it was, and returns the
+// hashes of the others, for EachKey. Key and value are valid within the call.
+//
+// The transaction is on all keys of any one stripe. A merge moves all locations before it passes through the locks of all
+// stripes, and closes its inputs after that: so no segment that a live location leads to is closed meanwhile.
 func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64, err error) {
 	if !t.open {
 		return nil, ErrTxDone

@@ -331,12 +331,13 @@ func (t *Tx) Recycle() {
 	s.txs.Put(t)
 }
 
-// reusable is an empty slice with the memory of another, or without it if that is long.
+// reusable is an empty slice with the memory of another, or without it if that is long. What is beyond its end is zero already:
+// whatever shortens such a slice clears the rest.
 func reusable[T any](s []T, keep int) []T {
 	if cap(s) > keep {
 		return nil
 	}
-	clear(s[:cap(s)])
+	clear(s)
 	return s[:0]
 }
 

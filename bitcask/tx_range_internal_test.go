@@ -93,7 +93,7 @@ func TestRangeOnFullDisk(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestRangeNames: what is a range in the name of a tombstone.
+// TestRangeNames: which names of tombstones are those of ranges.
 func TestRangeNames(t *testing.T) {
 	for _, r := range [][2]int64{{-1, 0}, {-1 << 63, 1<<63 - 1}, {5, 9}} {
 		name := format.RangeName(r[0], r[1])

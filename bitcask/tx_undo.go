@@ -48,7 +48,7 @@ func (t *Tx) Savepoint() Savepoint {
 		return Savepoint{}
 	}
 	t.materialize()
-	t.made = madeCollection{} // what is put into it from now on may be rolled back without it
+	t.made = madeCollection{} // from now on an element may be rolled back while the collection stays
 	return t.here()
 }
 
@@ -93,9 +93,9 @@ func (t *Tx) rollbackTo(sp Savepoint) {
 	clear(t.known)
 }
 
-// madeCollection is the collection that the transaction made last, if no savepoint has been taken since and nothing been
-// removed from it: what is put into it needs no undo of its own, since whatever is rolled back drops the whole. A call
-// that is refused has put nothing into it.
+// madeCollection is the last collection that the transaction has made, as long as no savepoint follows and nothing is removed
+// from it. An element of it needs no undo of its own, because every rollback drops the whole collection. A call that is
+// refused has put nothing into it.
 type madeCollection struct {
 	sp  *namespace.Space
 	h   uint64

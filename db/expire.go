@@ -134,11 +134,12 @@ func (s *Store) closeCheckpoint() error {
 const (
 	expiryBudget = 2 * time.Millisecond
 	expiryMax    = 10_000 // keys
-	expiryBatch  = 128    // keys, whose stripes are locked together for some tens of microseconds
+	expiryBatch  = 128    // keys, whose stripes are locked together for some 200 us
 	expiryBytes  = 16_000 // of names that one commit deletes: on a full disk it must find room as a single delete does
 )
 
-// idleRest is how long the cycle sleeps where nothing is due before. What becomes due earlier, or is dropped, stirs it.
+// idleRest is how long the cycle sleeps while nothing becomes due, unless its usual rest is longer. A deadline that is earlier, and
+// a collection that is dropped, end the sleep.
 const idleRest = time.Second
 
 // expireLoop deletes expired keys and releases the memory of dropped collections until the store
@@ -164,7 +165,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 		_, gone := s.clock.read()
 		soon := gone + idleRest.Milliseconds()
 		due := func() bool { return s.opts.ExpireEvery > 0 && (s.deadlines.AnyDue(soon) || s.fields.AnyDue(soon)) }
-		if released := s.base.DrainDropped(); !released && rest == every && !due() && !s.idle.Sleep(ctx.Done(), idleRest, soon, due) {
+		if released := s.base.DrainDropped(); !released && rest == every && every < idleRest && !due() && !s.idle.Sleep(ctx.Done(), idleRest, soon, due) {
 			rest = 0
 		}
 		tick.Reset(rest)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/vfs"
 )
 
 // TestExpiryKeepsUp: keys that are due at one instant are gone soon. A cycle of a thousand keys each tenth of a second
@@ -27,6 +29,21 @@ func TestExpiryKeepsUp(t *testing.T) {
 		equal(t, "keys before the deadline", s.Len(), keys)
 		time.Sleep(2 * time.Second)
 		equal(t, "keys a second after the deadline", s.Len(), 0)
+	})
+}
+
+// TestIdleCycleRests: a cycle that is to run once an hour does not run each second, only because nothing is due.
+func TestIdleCycleRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := db.Open("store", seam.With(&db.Options{NoMerge: true, ExpireEvery: time.Hour}, seam.Options{FS: vfs.NewMem()}))
+		must(t, err)
+		time.Sleep(90 * time.Minute)
+		must(t, s.String("k").Put(nil, db.TTL(time.Minute)))
+		time.Sleep(20 * time.Minute)
+		equal(t, "keys before the next run", s.Stats().Expired, 0)
+		time.Sleep(20 * time.Minute)
+		equal(t, "keys after it", s.Stats().Expired, 1)
+		must(t, s.Close())
 	})
 }
 

@@ -222,7 +222,7 @@ func (k Keyspace) Keys(pattern string) ([]string, error) {
 
 // All ranges over the keys and their types, in no particular order. See the package documentation on iterators: it
 // reads in pages, so the loop may change the keys. On a store it goes through windows of some hundred thousand keys in the order of
-// the log, and keeps 4 MiB for that.
+// the log, and keeps 4 MiB and the names of a 256th of the collections for that.
 func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
 	if k.tx != nil {
 		return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {

@@ -53,8 +53,8 @@ func (p *Place) Text() string {
 	return p.Name
 }
 
-// Read reads part and value of a record; bad says what is wrong with them. The map of namespaces and system records
-// are for their owners to read.
+// Read parses the part and the value of a record. It returns what is wrong with them, or an empty string. Their owners parse
+// the map of namespaces and the values of system records.
 func (f *Fact) Read(r *Row, part, value []byte) (bad string) {
 	ok := false
 	if r.Hides == HidesRange {

@@ -219,9 +219,6 @@ func (r *Row) Grows() bool {
 	return r.Located() && r.Home != HomeMeta && r.Home != HomeNamespaces
 }
 
-// SameFact reports whether records of two rows are about the same fact, where their types, keys and parts are the same.
-func (r *Row) SameFact(other *Row) bool { return r.Home == other.Home }
-
 // LocatedBy is the row of the records that a home has the locations of, for a type of slot or collection.
 func LocatedBy(home Home, t keydir.Type) *Row {
 	for k := range rows {

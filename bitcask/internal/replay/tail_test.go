@@ -15,7 +15,7 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// A tail is a log of unsealed segments, each of frames that have one record, and what is wrong with it.
+// tail is a log of unsealed segments whose frames have one record each. Its methods write it and damage it.
 type tail struct {
 	t      *testing.T
 	fs     vfs.FS
@@ -31,7 +31,8 @@ func newTail(t *testing.T) *tail {
 	return &tail{t: t, fs: mem, starts: map[uint32][]int64{}}
 }
 
-// write makes a segment with n frames, of sequences from seq on. Each says that what is before it, up to synced, was on disk.
+// write makes a segment with n frames. Their sequence numbers begin at seq, and each frame states that the log was on disk up to
+// synced.
 func (x *tail) write(id uint32, seq uint64, n int, synced int64) *tail {
 	sg, err := segment.Create(x.fs, "d", [16]byte{1}, id, 0)
 	at := int64(format.SegmentHeaderSize)

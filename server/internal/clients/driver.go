@@ -14,9 +14,6 @@ type Driver struct {
 // and lets it Resume afterwards: a message may have woken the driver of before.
 func (c *Client) Attach(d *Driver) { c.driver.Store(d) }
 
-// IsDriven reports whether there is a driver. An embedded session has none: nobody would wake it.
-func (c *Client) IsDriven() bool { return c.driver.Load() != nil }
-
 // Wake makes the driver call Resume.
 func (c *Client) Wake() {
 	if d := c.driver.Load(); d != nil && d.Wake != nil {
