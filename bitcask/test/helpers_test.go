@@ -16,7 +16,6 @@ var (
 	check      = bitcasktest.Check
 	snapshot   = bitcasktest.Snapshot
 	restore    = bitcasktest.Restore
-	read       = bitcasktest.Read
 	inAll      = bitcasktest.InAll
 	rewriteAll = bitcasktest.RewriteAll
 	frames     = bitcasktest.Frames

@@ -113,7 +113,6 @@ func shown(list []Argument) string {
 		case "pure-token":
 			one = a.Name + "=" + a.Token
 		case "oneof":
-			one = "<" + strings.ReplaceAll(shown(a.Choices), "  ", "|") + ">"
 			var parts []string
 			for _, choice := range a.Choices {
 				parts = append(parts, shown([]Argument{choice}))
