@@ -62,8 +62,11 @@ func TestNoTextIsKeptUncounted(t *testing.T) {
 	for _, cmd := range server.Commands {
 		commands = append(append(commands, cmd), cmd.Subcommands...)
 	}
-	base := kept(v)
+	first, empty := kept(v), v.NewSession()
+	defer empty.Close()
 	for _, cmd := range commands {
+		send(empty, []string{"FLUSHALL"}) // commands that wait do so for keys that are not there
+		base := kept(v) // again: what the server keeps of the commands before becomes less, and would hide some of this one
 		name := strings.Split(cmd.Name, "|")
 		if slices.Contains([]string{"shutdown", "backup", "acl|setuser"}, cmd.Name) {
 			continue // the operator's; a user has a name of whatever length
@@ -86,7 +89,7 @@ func TestNoTextIsKeptUncounted(t *testing.T) {
 		all.Close()
 		limited.Close()
 	}
-	if n := kept(v) - base; n > len(text)/2 {
+	if n := kept(v) - first; n > len(text)/2 {
 		t.Errorf("%d bytes are kept after all clients have left", n)
 	}
 }

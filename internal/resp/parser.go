@@ -89,8 +89,12 @@ func (p *Parser) SetLimits(limits Limits) { p.limits = limits.withDefaults() }
 // Feed adds bytes that have arrived, copying them. Slices that Next returned are invalid afterwards.
 func (p *Parser) Feed(in []byte) {
 	p.compact()
+	before := cap(p.buf)
 	p.reserve(len(in))
 	p.buf = append(p.buf, in...)
+	if cap(p.buf) != before {
+		clear(p.args[:cap(p.args)]) // which are parts of the buffer of before
+	}
 }
 
 // reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the
