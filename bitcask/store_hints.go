@@ -9,7 +9,8 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// hintLoop writes the hints of newly sealed segments. A hint only saves time, so its failure is logged and no more.
+// hintLoop writes the hints of newly sealed segments. A hint only saves time, so its failure is logged and no more. It may be as long
+// as its segment, where keys are long, and must not take what deletes on a full disk need.
 func (s *Store) hintLoop(done map[uint32]bool) {
 	for {
 		select {
@@ -22,7 +23,7 @@ func (s *Store) hintLoop(done map[uint32]bool) {
 			if done[sg.ID] || !sg.Sealed() || s.work.stopping() || s.Err() != nil {
 				continue
 			}
-			if s.Full() { // woken when there is space
+			if s.measureDisk(); s.Full() || !s.reserve.Spares(sg.Size.Load()) { // woken when there is space, and by the next segment
 				break
 			}
 			done[sg.ID] = true

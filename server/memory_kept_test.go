@@ -66,7 +66,7 @@ func TestNoTextIsKeptUncounted(t *testing.T) {
 	defer empty.Close()
 	for _, cmd := range commands {
 		send(empty, []string{"FLUSHALL"}) // commands that wait do so for keys that are not there
-		base := kept(v) // again: what the server keeps of the commands before becomes less, and would hide some of this one
+		base := kept(v)                   // again: what the server keeps of the commands before becomes less, and would hide some of this one
 		name := strings.Split(cmd.Name, "|")
 		if slices.Contains([]string{"shutdown", "backup", "acl|setuser"}, cmd.Name) {
 			continue // the operator's; a user has a name of whatever length

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -126,6 +127,33 @@ func TestFullDiskIsFreedByItself(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestFullDiskWithLongNames fills disks with names that are most of the log, so that hints are nearly as long as their segments: they do not
+// take what the first deletes need.
+func TestFullDiskWithLongNames(t *testing.T) {
+	for _, length := range []int{15_000, 30_000, 60_000} {
+		long := strings.Repeat("k", length)
+		for range budget.Rounds(t, 10, 100) {
+			mem := vfs.NewMem()
+			mem.SetLimit(16<<20, fullPage)
+			s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, ExpireEvery: -1}, seam.Options{FS: mem})))
+			var err error
+			n := 0
+			for ; err == nil; n++ {
+				err = s.String(fmt.Sprint(n, long)).Put(nil)
+			}
+			if !errors.Is(err, db.ErrNoSpace) {
+				t.Fatal(err)
+			}
+			for i := range n - 1 {
+				if !ok[bool](t)(s.Key(fmt.Sprint(i, long)).Delete()) {
+					t.Fatalf("key %d of %d is not there", i, n)
+				}
+			}
+			must(t, s.Close())
+		}
+	}
+}
+
 // TestFullDiskIsFreedByExpiry fills disks with what expires, which is deleted many at a time: however long the names are, that is not
 // refused, and then writes resume.
 func TestFullDiskIsFreedByExpiry(t *testing.T) {
@@ -145,7 +173,7 @@ func TestFullDiskIsFreedByExpiry(t *testing.T) {
 				var clock wallClock
 				mem := vfs.NewMem()
 				mem.SetLimit(16<<20, fullPage)
-				s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, ExpireEvery: -1}, seam.Options{FS: mem, Clock: clock.now, NoHints: true})))
+				s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, ExpireEvery: -1}, seam.Options{FS: mem, Clock: clock.now})))
 				for _, hash := range []string{"hash", long} { // they stay
 					must(t, first(s.Hash(hash).Put("stays", nil)))
 				}

@@ -54,6 +54,12 @@ func (r *Reserve) Prepare() error {
 	return nil
 }
 
+// Spares reports whether a disk that has just been measured has room for a file of so many bytes that only saves time: on a
+// low disk Prepare must find enough for the reserve afterwards.
+func (r *Reserve) Spares(n int64) bool {
+	return !r.low.Load() || r.free.Load()-n > prepareParts*r.due()
+}
+
 // Attend notes that somebody merges whenever space is lacking, and calls Tried.
 func (r *Reserve) Attend() { r.attend(1) }
 
