@@ -273,7 +273,7 @@ func (r *execution) resolve(args [][]byte) (cmd *command.Command, refusal string
 }
 
 // command executes a command of the script. A refusal is the reply, which redis.call raises and redis.pcall returns; an
-// error ends the attempt, or the script. Each command that writes has a savepoint of its own (runInTx): one that fails
+// error ends the attempt, or the script. Each command that writes has a savepoint of its own: one that fails
 // under pcall leaves nothing, while the script goes on.
 func (r *execution) command(args [][]byte, out *resp.Writer) error {
 	s := r.session

@@ -85,10 +85,10 @@ type Session struct {
 }
 
 // New returns a session of a server.
-func New(v *shared.State, shared *scripting.Shared) *Session {
+func New(v *shared.State, scripts *scripting.Shared) *Session {
 	s := &Session{
 		server:  v,
-		scripts: shared,
+		scripts: scripts,
 		id:      v.Clients.NewID(),
 		parser:  resp.NewParser(v.FullLimits()),
 	}
@@ -263,7 +263,7 @@ func (s *Session) execute(args [][]byte) {
 	}
 	r := dispatch.New(cmd, args)
 	verdict, err := dispatch.Decide(&r, s.situation())
-	s.now.Multi = nil // what it has gathered is to go with it
+	s.now.Multi = nil // a queue that EXEC or DISCARD ends can be collected then
 	switch verdict {
 	case dispatch.Drop:
 	case dispatch.Refuse:
