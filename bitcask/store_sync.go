@@ -50,3 +50,26 @@ func (s *Store) SetSync(mode SyncMode) error {
 	}
 	return nil
 }
+
+// syncLog is the sync of SyncInterval. A failure is kept: every later write returns it.
+func (s *Store) syncLog() (more bool) {
+	if s.SyncMode() != SyncInterval {
+		return true
+	}
+	err := s.log.Sync()
+	if err != nil {
+		s.opts.Logger.Error("background sync", "err", err)
+	}
+	return err == nil
+}
+
+// Sync makes every write so far durable.
+func (s *Store) Sync() error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if s.opts.ReadOnly {
+		return nil
+	}
+	return s.log.Sync()
+}

@@ -57,7 +57,7 @@ func callKeys[R any](h handle, a access, keys []string, fn func(t *Tx) (R, error
 		if err := h.within(a); err != nil {
 			return r, err
 		}
-		if a == reading {
+		if a == reading || h.tx.saved {
 			return fn(h.tx)
 		}
 		err = h.tx.whole(func() error {

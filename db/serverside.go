@@ -14,6 +14,7 @@ func init() {
 		SetInterrupt:          (*Tx).setInterrupt,
 		InterruptibleKeyspace: (*Store).interruptibleKeyspace,
 		SetRoom:               (*Tx).setRoom,
+		SetRollsBack:          (*Tx).setRollsBack,
 		Held:                  (*Tx).held,
 		OnChangesAndReads:     (*Store).onChanges,
 		SetOrigin:             (*Tx).setOrigin,

@@ -30,6 +30,7 @@ type txState struct {
 	write bool
 	begun bool  // by Begin: End may end it
 	shown bool  // user code may have kept it: its memory is not used again
+	saved bool  // the caller rolls back a call that fails
 	visit int   // how many visits of the transaction run, whose callbacks change nothing
 	clock int64 // Unix milliseconds: one moment for the whole transaction; 0 until it is needed
 	gone  int64 // deadlines up to here have passed; set with clock
@@ -323,9 +324,14 @@ func (t *Tx) rollbackAfter(sp Savepoint, err error) error {
 	return err
 }
 
+func (t *Tx) setRollsBack() { t.saved = true }
+
 // whole runs a call that writes so that it has done nothing if it fails, or panics: whoever goes on after that commits
 // no part of it.
 func (t *Tx) whole(call func() error) (err error) {
+	if t.saved {
+		return call()
+	}
 	sp, done := t.Savepoint(), false
 	defer func() {
 		if !done && !t.ended.Load() {

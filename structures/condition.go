@@ -25,3 +25,37 @@ func (c Condition) checkExistence() error {
 func (c Condition) Holds(exists bool) bool {
 	return !(c&IfAbsent != 0 && exists) && !(c&IfPresent != 0 && !exists)
 }
+
+// checkExpire refuses conditions on a deadline that contradict each other.
+func (c Condition) checkExpire() error {
+	switch {
+	case c&IfAbsent != 0 && c != IfAbsent:
+		return ErrExpireNX
+	case c&IfGreater != 0 && c&IfLess != 0:
+		return ErrExpireGTLT
+	}
+	return nil
+}
+
+// allowsDeadline says whether a deadline may replace the current one, if set.
+// None is later than any other.
+func (c Condition) allowsDeadline(ms, current int64, set bool) bool {
+	return c.Holds(set) && !(c&IfGreater != 0 && (!set || ms <= current)) && !(c&IfLess != 0 && set && ms >= current)
+}
+
+// checkAdd refuses conditions on members that contradict each other.
+func (c Condition) checkAdd() error {
+	switch {
+	case c&IfAbsent != 0 && c&IfPresent != 0:
+		return ErrAddNXXX
+	case c&IfAbsent != 0 && c != IfAbsent, c&IfGreater != 0 && c&IfLess != 0:
+		return ErrAddNXGTLT
+	}
+	return nil
+}
+
+// allowsScore says whether a member may go from its current score, if it exists,
+// to another one.
+func (c Condition) allowsScore(exists bool, current, score float64) bool {
+	return c.Holds(exists) && (!exists || !(c&IfGreater != 0 && score <= current) && !(c&IfLess != 0 && score >= current))
+}

@@ -27,23 +27,6 @@ func deleteKey(t Base, key string) (bool, error) {
 	return existed, notifyReplaced(t, EventNone, key, existed, 0, err)
 }
 
-// checkExpire refuses conditions on a deadline that contradict each other.
-func (c Condition) checkExpire() error {
-	switch {
-	case c&IfAbsent != 0 && c != IfAbsent:
-		return ErrExpireNX
-	case c&IfGreater != 0 && c&IfLess != 0:
-		return ErrExpireGTLT
-	}
-	return nil
-}
-
-// allowsDeadline says whether a deadline may replace the current one, if set.
-// None is later than any other.
-func (c Condition) allowsDeadline(ms, current int64, set bool) bool {
-	return c.Holds(set) && !(c&IfGreater != 0 && (!set || ms <= current)) && !(c&IfLess != 0 && set && ms >= current)
-}
-
 // Expire gives the key a deadline in Unix milliseconds if it exists and c, which is
 // about deadlines, allows, and says whether it did. A deadline that is not after now deletes the
 // key. O(log n) in the number of deadlines.

@@ -25,23 +25,6 @@ type Scored struct {
 
 func (z SortedSet) open() (keydir.Collection, error) { return open(z.Txn, z.Key, keydir.ZSet) }
 
-// checkAdd refuses conditions on members that contradict each other.
-func (c Condition) checkAdd() error {
-	switch {
-	case c&IfAbsent != 0 && c&IfPresent != 0:
-		return ErrAddNXXX
-	case c&IfAbsent != 0 && c != IfAbsent, c&IfGreater != 0 && c&IfLess != 0:
-		return ErrAddNXGTLT
-	}
-	return nil
-}
-
-// allowsScore says whether a member may go from its current score, if it exists,
-// to another one.
-func (c Condition) allowsScore(exists bool, current, score float64) bool {
-	return c.Holds(exists) && (!exists || !(c&IfGreater != 0 && score <= current) && !(c&IfLess != 0 && score >= current))
-}
-
 // AddResult counts what SortedSet.Add did.
 type AddResult struct {
 	Added   int // new members

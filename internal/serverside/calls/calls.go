@@ -48,6 +48,10 @@ type DB[Store, Tx, Keyspace any] struct {
 	// transaction.
 	SetRoom func(t Tx, f func(n int) error)
 
+	// SetRollsBack says that the caller rolls back a call that fails, to a savepoint or with the whole transaction. Without
+	// it each call that writes has a savepoint of its own.
+	SetRollsBack func(t Tx)
+
 	// Held is about how much memory a transaction has taken so far, in bytes: what it has written, what rolls that back, and
 	// what the index has grown by.
 	Held func(t Tx) int

@@ -1,7 +1,6 @@
 package scripting
 
 import (
-	"slices"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
@@ -79,5 +78,5 @@ func (of source) monitored(run func(*Session, *command.Call) error) func(*comman
 
 // Commands are EVAL, FCALL and their like, SCRIPT and FUNCTION. of is asked at each call.
 func Commands(of func(*command.Call) *Session) []*command.Command {
-	return command.InGroup(command.GroupScripting, slices.Concat(evalCommands(of), libraryCommands(of)))
+	return command.InGroup(command.GroupScripting, append(evalCommands(of), functionCommand(of), scriptCommand(of)))
 }

@@ -64,6 +64,7 @@ func (u *unit) begin(write bool, keys []string) (tx *db.Tx, err error) {
 		}
 		if err == nil {
 			serverside.DB.SetInterrupt(tx, s.interrupt)
+			serverside.DB.SetRollsBack(tx) // see transact and runOne
 		}
 		return tx, err
 	}
@@ -77,10 +78,14 @@ func (u *unit) begin(write bool, keys []string) (tx *db.Tx, err error) {
 func (u *unit) tryBegin(write bool, keys []string) (*db.Tx, error) {
 	s := u.session
 	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, keys...)
-	if err == nil && !ok {
-		err = shared.ErrWouldWait
+	if err != nil {
+		return nil, err
 	}
-	return tx, err
+	if !ok {
+		return nil, shared.ErrWouldWait
+	}
+	serverside.DB.SetRollsBack(tx)
+	return tx, nil
 }
 
 // transact runs fn in a transaction over keys, or over the whole store if there are none. It

@@ -11,35 +11,21 @@ import (
 
 const changesLibraries = command.Write | command.NoScript
 
-// libraryCommands are SCRIPT and FUNCTION.
-func libraryCommands(of source) []*command.Command {
-	return []*command.Command{
-		{
-			Name: "function", Arity: -2,
-			Subcommands: []*command.Command{
-				{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionLoad)},
-				{Name: "function|delete", Arity: 3, Flags: changesLibraries, Run: of.on(functionDelete)},
-				{Name: "function|flush", Arity: -2, Flags: changesLibraries, Run: of.on(functionFlush)},
-				{Name: "function|list", Arity: -2, Flags: command.Describes | command.NoScript, Run: of.on(functionList)},
-				{Name: "function|dump", Arity: 2, Flags: command.Describes | command.NoScript, Run: of.on(functionDump)},
-				{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionRestore)},
-				{Name: "function|stats", Arity: 2, Flags: command.Describes | command.NoScript | command.AllowBusy, Run: of.on(functionStats)},
-				{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
-					Run: of.on(func(s *Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
-				command.HelpRow("function"),
-			},
-		},
-		{
-			Name: "script", Arity: -2,
-			Subcommands: []*command.Command{
-				{Name: "script|load", Arity: 3, Flags: command.NoScript | command.Stale, Run: of.on(scriptLoad)},
-				{Name: "script|exists", Arity: -3, Flags: command.Describes | command.NoScript, Run: of.on(scriptExists)},
-				{Name: "script|flush", Arity: -2, Flags: command.NoScript, Run: of.on(scriptFlush)},
-				{Name: "script|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
-					Run: of.on(func(s *Session, c *command.Call) error { return c.Done(s.Runs.Kill(false)) })},
-				{Name: "script|debug", Arity: 3, Flags: command.NoScript, Run: scriptDebug},
-				command.HelpRow("script"),
-			},
+// functionCommand is FUNCTION.
+func functionCommand(of source) *command.Command {
+	return &command.Command{
+		Name: "function", Arity: -2,
+		Subcommands: []*command.Command{
+			{Name: "function|load", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionLoad)},
+			{Name: "function|delete", Arity: 3, Flags: changesLibraries, Run: of.on(functionDelete)},
+			{Name: "function|flush", Arity: -2, Flags: changesLibraries, Run: of.on(functionFlush)},
+			{Name: "function|list", Arity: -2, Flags: command.Describes | command.NoScript, Run: of.on(functionList)},
+			{Name: "function|dump", Arity: 2, Flags: command.Describes | command.NoScript, Run: of.on(functionDump)},
+			{Name: "function|restore", Arity: -3, Flags: changesLibraries | command.DenyOOM, Run: of.on(functionRestore)},
+			{Name: "function|stats", Arity: 2, Flags: command.Describes | command.NoScript | command.AllowBusy, Run: of.on(functionStats)},
+			{Name: "function|kill", Arity: 2, Flags: command.NoScript | command.AllowBusy,
+				Run: of.on(func(s *Session, c *command.Call) error { return c.Done(s.Runs.Kill(true)) })},
+			command.HelpRow("function"),
 		},
 	}
 }
@@ -238,47 +224,6 @@ func functionStats(s *Session, c *command.Call) error {
 			{Name: "libraries_count", Value: len(set.Libraries)}, {Name: "functions_count", Value: len(set.Functions)},
 		}}}},
 	})
-}
-
-// scriptLoad is SCRIPT LOAD.
-func scriptLoad(s *Session, c *command.Call) error {
-	p, err := s.Cache.Load(string(c.Arg(2)), true)
-	if err != nil {
-		return err
-	}
-	return c.Reply(p.SHA)
-}
-
-// scriptExists is SCRIPT EXISTS.
-func scriptExists(s *Session, c *command.Call) error {
-	c.Out.Array(len(c.Args) - 2)
-	for i, sha := range c.Args[2:] {
-		if err := c.GoesOn(i); err != nil {
-			return err
-		}
-		c.Flag(s.Cache.Lookup(strings.ToLower(string(sha))) != nil, nil)
-	}
-	return nil
-}
-
-// scriptFlush is SCRIPT FLUSH. Both of its modes do the same: memory is freed in the background.
-func scriptFlush(s *Session, c *command.Call) error {
-	if len(c.Args) > 3 || len(c.Args) == 3 && !c.Args.Is(2, "sync") && !c.Args.Is(2, "async") {
-		return command.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-	}
-	s.Cache.Flush()
-	return c.OK()
-}
-
-// scriptDebug is SCRIPT DEBUG.
-func scriptDebug(c *command.Call) error {
-	switch {
-	case c.Args.Is(2, "no"):
-		return c.OK()
-	case c.Args.Is(2, "yes"), c.Args.Is(2, "sync"):
-		return command.Error("ERR there is no debugger of scripts; redis.log writes to the server's log")
-	}
-	return command.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 }
 
 const errLibraryUnknown command.Error = "ERR Library not found"
