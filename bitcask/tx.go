@@ -23,7 +23,8 @@ type Tx struct {
 	s     *Store
 	open  bool // from Begin to End
 	locks txLocks
-	steps int // that Yield has counted
+	steps int    // that Yield has counted
+	turns uint64 // commits and rollbacks: see Version
 
 	buf       []byte // room for a frame header, then records
 	recs      chunked.List[txRecord]

@@ -61,6 +61,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 
 // forget makes the changes final.
 func (t *Tx) forget() {
+	t.turns++
 	t.single = singlePut{}
 	t.undo.Cut(0)
 	t.made = madeCollection{}

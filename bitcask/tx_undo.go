@@ -52,6 +52,9 @@ func (t *Tx) Savepoint() Savepoint {
 	return t.here()
 }
 
+// Version is a number that differs after each write of the transaction, and after a rollback or a commit.
+func (t *Tx) Version() uint64 { return t.turns<<40 + uint64(t.recs.Len()+t.undo.Len()) }
+
 // here is Savepoint of a transaction that is open. A single put stays one, and is not rolled back to it.
 func (t *Tx) here() Savepoint {
 	return Savepoint{len(t.buf), t.outOfLine, t.recs.Len(), t.undo.Len(), len(t.touched), len(t.spaces), len(t.values)}
@@ -70,6 +73,7 @@ func (t *Tx) RollbackTo(sp Savepoint) error {
 }
 
 func (t *Tx) rollbackTo(sp Savepoint) {
+	t.turns++
 	if t.undo.Len() > sp.undo { // it may be rolled back with its collection
 		t.made = madeCollection{}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/keydir"
+	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -55,6 +56,9 @@ type txState struct {
 	reaped    int   // and fields deleted because theirs had
 
 	effects *effects // nil while no effects are wanted
+
+	group   *structures.NotedGroup // nil until it is needed
+	groupNS int                    // the namespace of its stream
 }
 
 // firstTx is a unit and the first view of it, in one allocation.
@@ -107,7 +111,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // pooledTx is newTx for a transaction that no caller gets to see.
 func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, group: first.unit.group}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	base.Borrow() // the caller waits for the commit with what it gave
 	return first
@@ -132,6 +136,9 @@ func (f *firstTx) recycle() {
 		u.deadlines = nil
 	}
 	u.store, u.base, u.err = nil, nil, nil
+	if u.group != nil {
+		*u.group = structures.NotedGroup{}
+	}
 	pool.Put(f)
 }
 

@@ -225,6 +225,17 @@ func (t *txn) StreamGroups(key string) (keydir.Collection, error) {
 	return t.base.StreamGroups(t.ns, key)
 }
 
+func (t *txn) NotedGroup() (*structures.NotedGroup, uint64) {
+	switch {
+	case t.group == nil && t.write:
+		t.group = new(structures.NotedGroup)
+	case t.group != nil && t.groupNS != t.ns:
+		*t.group = structures.NotedGroup{}
+	}
+	t.groupNS = t.ns
+	return t.group, t.base.Version()
+}
+
 func (t *txn) PutGroups(key string, all keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err

@@ -31,8 +31,11 @@ type streamGroup struct {
 	all    keydir.Collection // what the groups of the stream have
 	number uint32
 
-	last StreamID
-	read int64 // entries, unknownRead if unknown
+	positioned bool // the next two are known
+	last       StreamID
+	read       int64 // entries, unknownRead if unknown
+
+	seen groupConsumer // the one that was looked up or written last; without a name if there is none
 
 	buf []byte // room for the value of a record
 }
@@ -55,10 +58,11 @@ func (g StreamGroup) stream() Stream { return Stream{Txn: g.Txn, Key: g.Key} }
 
 // open looks the group up and reads its record.
 func (g StreamGroup) open() (o streamGroup, err error) {
-	o, loc, err := g.find()
-	if err != nil {
+	o, err = g.find()
+	if err != nil || o.positioned {
 		return o, err
 	}
+	_, loc, _ := o.all.Score(o.elem)
 	parts, err := o.value(o.elem, loc)
 	if err != nil {
 		return o, err
@@ -68,32 +72,35 @@ func (g StreamGroup) open() (o streamGroup, err error) {
 	if err != nil || !ok {
 		return o, &GroupsError{o.Key, o.elem}
 	}
-	o.last, o.read = last, read
+	o.positioned, o.last, o.read = true, last, read
 	return o, nil
 }
 
-// find looks the group up. It returns where its record is, which says how far the group is.
-func (g StreamGroup) find() (o streamGroup, loc keydir.Loc, err error) {
+// find looks the group up, and not how far it is.
+func (g StreamGroup) find() (o streamGroup, err error) {
+	if o, ok := g.noted(); ok {
+		return o, nil
+	}
 	f, err := g.stream().open()
 	if err != nil {
-		return o, loc, err
+		return o, err
 	}
 	if !f.Valid() {
-		return o, loc, ErrNoGroup
+		return o, ErrNoGroup
 	}
 	all, err := g.Txn.StreamGroups(g.Key)
 	if err != nil {
-		return o, loc, err
+		return o, err
 	}
 	if !all.Valid() {
-		return o, loc, ErrNoGroup
+		return o, ErrNoGroup
 	}
 	elem := keydir.GroupElem(g.Name)
-	score, loc, ok := all.Score(elem)
+	score, _, ok := all.Score(elem)
 	if !ok {
-		return o, loc, ErrNoGroup
+		return o, ErrNoGroup
 	}
-	return streamGroup{StreamGroup: g, elem: elem, coll: f, all: all, number: keydir.GroupNumber(score)}, loc, nil
+	return streamGroup{StreamGroup: g, elem: elem, coll: f, all: all, number: keydir.GroupNumber(score)}, nil
 }
 
 // room returns room for the value of a record, until the next call.
@@ -294,6 +301,9 @@ type groupConsumer struct {
 
 // consumer looks a consumer up.
 func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error) {
+	if name != "" && o.seen.name == name {
+		return o.seen, true, nil
+	}
 	c.name = name
 	elem := keydir.ConsumerElem(o.number, name)
 	score, loc, ok := o.all.Score(elem)
@@ -301,11 +311,15 @@ func (o *streamGroup) consumer(name string) (c groupConsumer, ok bool, err error
 		return c, false, nil
 	}
 	c.number = keydir.GroupNumber(score)
-	c.seen, c.active, err = o.numbers(elem, loc)
-	return c, err == nil, err
+	if c.seen, c.active, err = o.numbers(elem, loc); err != nil {
+		return c, false, err
+	}
+	o.seen = c
+	return c, true, nil
 }
 
 func (o *streamGroup) putConsumer(c groupConsumer) error {
+	o.seen = c
 	return o.putNumbers(keydir.ConsumerElem(o.number, c.name), c.number, c.seen, c.active)
 }
 

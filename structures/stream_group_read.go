@@ -58,10 +58,19 @@ func (g StreamGroup) Read(r StreamGroupRead, visit func(id StreamID, fields [][]
 	if err != nil || len(ids) == 0 {
 		return err
 	}
+	if err := o.deliver(c, ids, r.NoAck); err != nil {
+		return err
+	}
+	o.note()
+	return nil
+}
+
+// deliver writes that a consumer has been given entries.
+func (o *streamGroup) deliver(c groupConsumer, ids []StreamID, acked bool) error {
 	if err := o.advance(ids); err != nil {
 		return err
 	}
-	if r.NoAck {
+	if acked {
 		return o.put()
 	}
 	for _, id := range ids {

@@ -223,7 +223,7 @@ func (g StreamGroup) PendingSummary() (sum StreamPendingSummary, err error) {
 
 // Ack takes entries off what is pending, and returns how many were there; 0 without a group. O(log n) an id.
 func (g StreamGroup) Ack(ids []StreamID) (n int, err error) {
-	o, _, err := g.find()
+	o, err := g.find()
 	if err == ErrNoGroup {
 		return 0, nil
 	}
@@ -239,5 +239,6 @@ func (g StreamGroup) Ack(ids []StreamID) (n int, err error) {
 			n++
 		}
 	}
+	o.note()
 	return n, nil
 }

@@ -151,6 +151,9 @@ type Groups interface {
 	// returns how many there were. all is what StreamGroups returns, or not valid if the caller does not know it.
 	PutGroups(key string, all keydir.Collection, elem string, value []byte) error
 	DeleteGroups(key string, all keydir.Collection, elem string) (int, error)
+	// NotedGroup is where a call notes the group that it has looked up, nil if nowhere, and the version of the
+	// transaction: a number that differs after each write, and after a rollback.
+	NotedGroup() (noted *NotedGroup, version uint64)
 }
 
 // Deadlines are those of keys.

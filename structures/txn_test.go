@@ -244,6 +244,8 @@ func (m *memory) PutStreamMeta(key string, f keydir.Collection, s keydir.StreamM
 	return nil
 }
 
+func (m *memory) NotedGroup() (*structures.NotedGroup, uint64) { return nil, 0 }
+
 func (m *memory) StreamGroups(key string) (keydir.Collection, error) {
 	g, _ := m.dir.FindAlongside(m.seed.Hash(key), key, keydir.StreamGroups)
 	return g, nil
