@@ -120,7 +120,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 func (t *Tx) putSlot(sp *namespace.Space, h uint64, old keydir.Slot, had bool, now keydir.Slot) {
 	if had {
 		sp.Dir.Replace(h, old, now)
-		t.undo.Append(undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, Old: old, New: now})
+		t.undo.Append(undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, OldType: old.Type, Loc: old.Loc, New: now})
 		return
 	}
 	sp.Dir.Insert(h, now)
@@ -429,7 +429,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.Dir.Delete(h, slot)
-	t.undo.Append(undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, Old: slot})
+	t.undo.Append(undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, OldType: slot.Type, Loc: slot.Loc})
 }
 
 func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
@@ -439,10 +439,16 @@ func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keyd
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	for _, typ := range keydir.Alongside {
 		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
-			t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, beside)})
+			t.dropOne(sp, h, beside)
 		}
 	}
-	t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
+	t.dropOne(sp, h, coll)
+}
+
+// dropOne is dropCollection without what stands alongside.
+func (t *Tx) dropOne(sp *namespace.Space, h uint64, coll keydir.Collection) {
+	dropped := sp.Dir.DropCollection(h, coll)
+	t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: &dropped})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.
