@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -57,25 +58,31 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 		r.value = uint32(len(t.values))
 		t.outOfLine += len(value)
 	} else {
-		t.buf = append(t.buf, value...)
+		t.buf = appendInSteps(t.buf, value)
 	}
 	t.recs.Append(r)
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(t.recs.Len()-1), r.size), nil
 }
 
-// growStep is how much of the buffer is moved at once: the scheduler can interrupt between two moves.
-const growStep = 1 << 20
+// growStep is how much of the buffer is moved at once. The scheduler cannot interrupt a move, nor a loop that does nothing
+// else, and the garbage collector stops everybody until it can.
+const growStep = 256 << 10
 
 // growBuffer makes room for n bytes more. A long buffer grows by half, and moves in steps.
 func (t *Tx) growBuffer(n int) {
-	if len(t.buf)+n <= cap(t.buf) || cap(t.buf) < growStep {
+	if len(t.buf)+n <= cap(t.buf) || len(t.buf)+n < growStep {
 		return
 	}
-	grown := make([]byte, len(t.buf), max(cap(t.buf)+cap(t.buf)/2, len(t.buf)+n))
-	for at := 0; at < len(t.buf); at += growStep {
-		copy(grown[at:], t.buf[at:min(at+growStep, len(t.buf))])
+	t.buf = appendInSteps(make([]byte, 0, max(cap(t.buf)+cap(t.buf)/2, len(t.buf)+n)), t.buf)
+}
+
+// appendInSteps appends b to dst, which has room for it if it is long.
+func appendInSteps(dst, b []byte) []byte {
+	for ; len(b) > growStep; b = b[growStep:] {
+		dst = append(dst, b[:growStep]...)
+		runtime.Gosched()
 	}
-	t.buf = grown
+	return append(dst, b...)
 }
 
 // refuse rolls back what the call in progress has done, and returns err, with which it fails. Otherwise a caller that goes
