@@ -13,12 +13,12 @@ import (
 // what is free. After a command that has written a million elements that is more than the data, and does not wait.
 
 const (
-	// releaseEvery is how long a server must have been quiet to give back much.
+	// releaseEvery is how long a server must have been quiet to give back what may be much.
 	releaseEvery = 500 * time.Millisecond
 	// quietTicks is how many times as long it must have been quiet to give back less.
 	quietTicks = 20
-	// leastReleased is for how many bytes a collection is worth its while, and leastMuch how many are much.
-	leastReleased, leastMuch = 8 << 20, 64 << 20
+	// leastReleased is for how many bytes a collection is worth its while, and leastMuch how many allocated ones may be.
+	leastReleased, leastMuch = 8 << 20, 16 << 20
 )
 
 // heapState is what the runtime says of the heap, in bytes.
@@ -45,19 +45,22 @@ func readHeap() (h heapState) {
 }
 
 // isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be
-// given back. Quiet is to have allocated no more than a 32nd of what is live. A heap of less than 64 MiB must have
+// given back. Quiet is to have allocated no more than a 32nd of what is live, or half a MiB. A heap of less than 64 MiB must have
 // leastReleased to give, so a small server is not collected for a few pages.
 func (h heapState) isWorthReleasing(before heapState) bool {
 	return h.isQuiet(before) && h.surplus() >= max(leastReleased, h.live/8)
 }
 
-// hasMuchToRelease is isWorthReleasing for half of the heap and leastMuch. A server that allocates a 32nd of what is live
-// each releaseEvery has that much twice in a cycle of the collector at most, so it collects three times as often at most.
-func (h heapState) hasMuchToRelease(before heapState) bool {
-	return h.isQuiet(before) && h.surplus() >= max(leastMuch, h.live/2)
+// mayHaveMuch reports whether the process has been quiet since before, and has allocated half of its heap, or more, since
+// memory was given back. Most of that may be garbage of one command, which the last collection took for live. A server
+// that is always quiet allocates as much in 8 seconds at least.
+func (h heapState) mayHaveMuch(before, released heapState) bool {
+	return h.isQuiet(before) && h.allocated-released.allocated >= max(leastMuch, h.live/2)
 }
 
-func (h heapState) isQuiet(before heapState) bool { return h.allocated-before.allocated <= h.live/32 }
+func (h heapState) isQuiet(before heapState) bool {
+	return h.allocated-before.allocated <= max(h.live/32, leastReleased/16)
+}
 
 // surplus is how many bytes a collection may give back.
 func (h heapState) surplus() uint64 { return h.objects - min(h.objects, h.live) + h.free }
@@ -69,7 +72,7 @@ func releaseMemory(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := readHeap()
-	before, ticks := last, 0
+	before, released, ticks := last, last, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,9 +81,10 @@ func releaseMemory(ctx context.Context, every time.Duration) {
 		}
 		now := readHeap()
 		ticks++
-		if now.hasMuchToRelease(last) || ticks == quietTicks && now.isWorthReleasing(before) {
+		if now.mayHaveMuch(last, released) || ticks == quietTicks && now.isWorthReleasing(before) {
 			debug.FreeOSMemory()
 			now, ticks = readHeap(), quietTicks
+			released = now
 		}
 		if last = now; ticks == quietTicks {
 			before, ticks = now, 0

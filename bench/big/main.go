@@ -2,8 +2,8 @@
 //
 // Each figure is of a command that is the first of its kind in a fresh process, alongside one client that sends a GET and one
 // that sends a SET each millisecond. The processor time is without what these two take while nothing else happens. The wait is
-// the longest of a GET or a SET during the command. Memory is anonymous memory, two seconds after the command, relative to what
-// it was before: with the result, as an amount, and two seconds after the result has been deleted, as a ratio. The servers take
+// the longest of a GET or a SET during the command. Memory is anonymous memory, two seconds after the command: what it has
+// grown by, and how many times as much it is as before when what the result itself takes is not counted. The servers take
 // turns in each round; figures are medians over the rounds, but waits are the longest.
 //
 //	go run ./big                                    everything, about twenty minutes
@@ -72,7 +72,7 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 		}
 	}
 	fmt.Fprintf(out, "n is %d, %d rounds. Each pair is redis-server, stave.\n\n", s.n, s.rounds)
-	fmt.Fprint(out, "| command | CPU, us an element | ratio | GET max, ms | SET max, ms | memory with the result, MB | memory after it, ratio |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(out, "| command | CPU, us an element | ratio | GET max, ms | SET max, ms | memory added, MB | without the result, ratio |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows() {
 		if !slices.ContainsFunc(strings.Split(s.only, ","), func(name string) bool { return strings.HasPrefix(r.name, name) }) {
 			continue
@@ -96,8 +96,8 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 type sample struct {
 	cpu      time.Duration
 	get, set time.Duration // the longest of the clients alongside
-	added    int64         // bytes with the result
-	left     float64       // without it, relative to before
+	added    int64         // bytes of memory, two seconds later
+	left     float64       // memory without the result then, relative to before
 }
 
 // measure runs a row in a fresh process.
@@ -127,19 +127,40 @@ func (r *row) measure(ctx context.Context, s settings, stave bool, dir string) (
 	if err := one.time(ctx, v, args); err != nil {
 		return one, err
 	}
-	with, err := rest(ctx, v)
+	select {
+	case <-ctx.Done():
+		return one, ctx.Err()
+	case <-time.After(2 * time.Second):
+	}
+	after, err := v.Memory()
 	if err != nil {
 		return one, err
 	}
-	one.added = with - before
-	if r.remove != "" {
-		if _, err := v.Do("UNLINK", r.remove); err != nil {
-			return one, err
+	result, err := r.result(v)
+	one.added, one.left = after-before, float64(after-result)/float64(before)
+	return one, err
+}
+
+// result is the memory that the result takes. It deletes it.
+func (r *row) result(v *servers.Server) (bytes int64, err error) {
+	if r.remove == "" {
+		return 0, nil
+	}
+	for _, sign := range []int64{1, -1} {
+		time.Sleep(time.Second) // what has been deleted may be freed in the background
+		if _, err := v.Do("MEMORY", "PURGE"); err != nil {
+			return 0, err
+		}
+		memory, err := v.Memory()
+		if err != nil {
+			return 0, err
+		}
+		bytes += sign * memory
+		if _, err := v.Do("DEL", r.remove); err != nil {
+			return 0, err
 		}
 	}
-	after, err := rest(ctx, v)
-	one.left = float64(after) / float64(before)
-	return one, err
+	return bytes, nil
 }
 
 // ready fills the server, has it give back what that took beyond the data, and returns the command.
@@ -162,16 +183,6 @@ func (r *row) ready(v *servers.Server, n int) (args []string, err error) {
 		args = append(args, string(reply.Text))
 	}
 	return args, do("MEMORY", "PURGE")
-}
-
-// rest is the memory two seconds later.
-func rest(ctx context.Context, v *servers.Server) (int64, error) {
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(2 * time.Second):
-	}
-	return v.Memory()
 }
 
 // idle is for how long the clients alongside run before the command.
