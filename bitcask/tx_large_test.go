@@ -2,6 +2,7 @@ package bitcask_test
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
 )
 
 // TestLargeCommitAlongsideOthers: while a large commit is being written, TryBegin begins no transaction that would wait for
@@ -50,4 +52,41 @@ func TestLargeCommitAlongsideOthers(t *testing.T) {
 		writer.Wait()
 		begins(true, true)
 	})
+}
+
+// TestLargeTransactionKeepsItsBytes: records of all lengths are the same after the buffer has grown, in the transaction and
+// in the log.
+func TestLargeTransactionKeepsItsBytes(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: fsys, NoMapping: true})
+	s := open(t, "d", o)
+	tx, err := s.BeginAll(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, i*i*i%700_000) }
+	const n = 40
+	for i := range n {
+		if err := tx.PutString(0, fmt.Sprint("key", i), value(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantAll := func(get func(key string) ([]byte, error)) {
+		t.Helper()
+		for i := range n {
+			if got, err := get(fmt.Sprint("key", i)); err != nil || !bytes.Equal(got, value(i)) {
+				t.Errorf("value %d has %d bytes, want %d: %v", i, len(got), len(value(i)), err)
+			}
+		}
+	}
+	wantAll(func(key string) ([]byte, error) { return tx.Value(nil, 0, key, "", keydir.String, slotOf(t, tx, key)) })
+	if _, err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	tx.Recycle()
+	wantAll(s.Get)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(open(t, "d", o).Get)
 }

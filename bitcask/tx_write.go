@@ -68,12 +68,19 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 // else, and the garbage collector stops everybody until it can.
 const growStep = 256 << 10
 
-// growBuffer makes room for n bytes more. A long buffer grows by half, and moves in steps.
+// thriftyBuffer is up to which length a buffer doubles.
+const thriftyBuffer = 64 << 20
+
+// growBuffer makes room for n bytes more. A long buffer doubles, or grows by half, and moves in steps.
 func (t *Tx) growBuffer(n int) {
 	if len(t.buf)+n <= cap(t.buf) || len(t.buf)+n < growStep {
 		return
 	}
-	t.buf = appendInSteps(make([]byte, 0, max(cap(t.buf)+cap(t.buf)/2, len(t.buf)+n)), t.buf)
+	grown := 2 * cap(t.buf)
+	if grown > thriftyBuffer {
+		grown = cap(t.buf) + cap(t.buf)/2
+	}
+	t.buf = appendInSteps(make([]byte, 0, max(grown, len(t.buf)+n)), t.buf)
 }
 
 // appendInSteps appends b to dst, which has room for it if it is long.
