@@ -3,7 +3,6 @@ package bitcask
 import (
 	"bytes"
 	"errors"
-	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -40,7 +39,7 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	var sg *segment.Segment
 	var at int64
 	var seq uint64
-	if t.locks.claim != nil {
+	if t.locks.claim != nil || len(t.buf)+t.outOfLine >= commitlog.LargeFrame {
 		t.Apart(func() { sg, at, seq, err = t.appendToLog() })
 	} else {
 		sg, at, seq, err = t.appendToLog()
@@ -177,7 +176,10 @@ func (t *Tx) encode() *commitlog.Frame {
 		start = format.FrameHeaderSize - format.FrameSumAt
 	}
 	f := &t.frame
-	f.Records, f.Values = slices.Grow(f.Records[:0], t.recs.Len()), f.Values[:0]
+	f.Records, f.Values = f.Records[:0], f.Values[:0]
+	if cap(f.Records) < t.recs.Len() {
+		f.Records = make([]int, 0, t.recs.Len()) // zeroed in steps, unlike what slices.Grow does
+	}
 	for i := range t.recs.Len() {
 		f.Records = append(f.Records, int(t.recs.At(i).pos)-start)
 	}
@@ -196,12 +198,12 @@ func (t *Tx) encode() *commitlog.Frame {
 func (t *Tx) markReplacedDead() {
 	for i := range t.undo.Len() {
 		u := t.undo.At(i)
-		t.s.dead.add(u.Old.Loc)
 		t.s.dead.add(u.Loc)
-		u.Trimmed.Each(t.s.dead.add)
 		switch u.Kind {
+		case undo.Trim:
+			u.Trimmed.Each(t.s.dead.add)
 		case undo.Drop:
-			t.s.dead.addTogether(u.Dropped)
+			t.s.dead.addTogether(*u.Dropped)
 		case undo.DeleteRange:
 			t.s.dead.addTogether(*u.Removed)
 		}

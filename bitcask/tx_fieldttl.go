@@ -122,7 +122,7 @@ func (t *Tx) dropAlongsideOf(coll keydir.Collection, typ keydir.Type, sp *namesp
 		}
 	}
 	if n > 0 && coll.Len() == 0 {
-		t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
+		t.dropOne(sp, h, coll)
 	}
 	return n
 }

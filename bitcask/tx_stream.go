@@ -111,7 +111,7 @@ func (t *Tx) PutStreamMeta(ns int, key string, coll keydir.Collection, m keydir.
 		m.First = stored.First
 	}
 	if trimmed := coll.TrimEntries(m.First); trimmed.Len() > 0 {
-		t.undo.Append(undo.Op{Kind: undo.Trim, Dir: sp.Dir, Hash: h, Key: key, Trimmed: trimmed})
+		t.undo.Append(undo.Op{Kind: undo.Trim, Dir: sp.Dir, Hash: h, Key: key, Trimmed: &trimmed})
 	}
 	m.Len = coll.Len()
 	var b [format.StreamMetaSize]byte

@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -57,25 +58,38 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 		r.value = uint32(len(t.values))
 		t.outOfLine += len(value)
 	} else {
-		t.buf = append(t.buf, value...)
+		t.buf = appendInSteps(t.buf, value)
 	}
 	t.recs.Append(r)
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(t.recs.Len()-1), r.size), nil
 }
 
-// growStep is how much of the buffer is moved at once: the scheduler can interrupt between two moves.
-const growStep = 1 << 20
+// growStep is how much of the buffer is moved at once. The scheduler cannot interrupt a move, nor a loop that does nothing
+// else, and the garbage collector stops everybody until it can.
+const growStep = 256 << 10
 
-// growBuffer makes room for n bytes more. A long buffer grows by half, and moves in steps.
+// thriftyBuffer is up to which length a buffer doubles.
+const thriftyBuffer = 64 << 20
+
+// growBuffer makes room for n bytes more. A long buffer doubles, or grows by half, and moves in steps.
 func (t *Tx) growBuffer(n int) {
-	if len(t.buf)+n <= cap(t.buf) || cap(t.buf) < growStep {
+	if len(t.buf)+n <= cap(t.buf) || len(t.buf)+n < growStep {
 		return
 	}
-	grown := make([]byte, len(t.buf), max(cap(t.buf)+cap(t.buf)/2, len(t.buf)+n))
-	for at := 0; at < len(t.buf); at += growStep {
-		copy(grown[at:], t.buf[at:min(at+growStep, len(t.buf))])
+	grown := 2 * cap(t.buf)
+	if grown > thriftyBuffer {
+		grown = cap(t.buf) + cap(t.buf)/2
 	}
-	t.buf = grown
+	t.buf = appendInSteps(make([]byte, 0, max(grown, len(t.buf)+n)), t.buf)
+}
+
+// appendInSteps appends b to dst, which has room for it if it is long.
+func appendInSteps(dst, b []byte) []byte {
+	for ; len(b) > growStep; b = b[growStep:] {
+		dst = append(dst, b[:growStep]...)
+		runtime.Gosched()
+	}
+	return append(dst, b...)
 }
 
 // refuse rolls back what the call in progress has done, and returns err, with which it fails. Otherwise a caller that goes
@@ -120,7 +134,7 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 func (t *Tx) putSlot(sp *namespace.Space, h uint64, old keydir.Slot, had bool, now keydir.Slot) {
 	if had {
 		sp.Dir.Replace(h, old, now)
-		t.undo.Append(undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, Old: old, New: now})
+		t.undo.Append(undo.Op{Kind: undo.Swap, Dir: sp.Dir, Hash: h, OldType: old.Type, Loc: old.Loc, New: now})
 		return
 	}
 	sp.Dir.Insert(h, now)
@@ -429,7 +443,7 @@ func (t *Tx) Drop(ns int, key string) (bool, error) {
 func (t *Tx) deleteSlot(sp *namespace.Space, h uint64, slot keydir.Slot) {
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	sp.Dir.Delete(h, slot)
-	t.undo.Append(undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, Old: slot})
+	t.undo.Append(undo.Op{Kind: undo.DeleteSlot, Dir: sp.Dir, Hash: h, OldType: slot.Type, Loc: slot.Loc})
 }
 
 func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keydir.Collection) {
@@ -439,10 +453,16 @@ func (t *Tx) dropCollection(sp *namespace.Space, h uint64, key string, coll keyd
 	t.s.stripes[keydir.StripeOf(h)].removed.Or(keydir.RemovedBit(h))
 	for _, typ := range keydir.Alongside {
 		if beside, ok := sp.Dir.FindAlongside(h, key, typ); ok {
-			t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, beside)})
+			t.dropOne(sp, h, beside)
 		}
 	}
-	t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: sp.Dir.DropCollection(h, coll)})
+	t.dropOne(sp, h, coll)
+}
+
+// dropOne is dropCollection without what stands alongside.
+func (t *Tx) dropOne(sp *namespace.Space, h uint64, coll keydir.Collection) {
+	dropped := sp.Dir.DropCollection(h, coll)
+	t.undo.Append(undo.Op{Kind: undo.Drop, Dir: sp.Dir, Hash: h, Dropped: &dropped})
 }
 
 // SetDeadline gives a key that exists a deadline in Unix milliseconds.

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"runtime"
 	"slices"
 	"sync/atomic"
 )
@@ -34,11 +35,13 @@ type stripeClaim struct {
 const defaultYieldEvery = 512
 
 // Yield is called between two steps of a long transaction, each of which takes a microsecond or so. Now and then it
-// lets other transactions use the stripes. What the caller has of the index stays valid but for names within
-// collections that are not Collection.Private.
+// lets other transactions use the stripes, and other goroutines the processor: where the garbage collector has the only
+// other one, an event loop would wait until the scheduler interrupts the transaction, which takes 10 ms or more. What the
+// caller has of the index stays valid but for names within collections that are not Collection.Private.
 func (t *Tx) Yield() {
 	if t.steps++; t.steps%t.s.opts.yieldEvery() == 0 && t.open && !t.system && t.locks.claimKeys() {
 		t.locks.unlockStripes(t.locks.stripes)
+		runtime.Gosched()
 		t.locks.lockStripes()
 	}
 }

@@ -27,6 +27,23 @@ func TestWorthReleasing(t *testing.T) {
 	}
 }
 
+func TestMayHaveMuchToRelease(t *testing.T) {
+	const mib = 1 << 20
+	for name, test := range map[string]struct {
+		released, before, now heapState
+		want                  bool
+	}{
+		"after a large command":        {heapState{allocated: 500 * mib}, heapState{allocated: 900 * mib}, heapState{live: 400 * mib, allocated: 901 * mib}, true},
+		"in the middle of one":         {heapState{allocated: 500 * mib}, heapState{allocated: 800 * mib}, heapState{live: 400 * mib, allocated: 901 * mib}, false},
+		"a third of the heap":          {heapState{allocated: 800 * mib}, heapState{allocated: 900 * mib}, heapState{live: 300 * mib, allocated: 901 * mib}, false},
+		"much of the heap, but little": {heapState{allocated: 80 * mib}, heapState{allocated: 90 * mib}, heapState{live: 10 * mib, allocated: 90 * mib}, false},
+	} {
+		if got := test.now.mayHaveMuch(test.before, test.released); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestReleaseMemory: what a process does not need any more goes back to the system once it is quiet.
 func TestReleaseMemory(t *testing.T) {
 	runtime.GC()

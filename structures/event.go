@@ -174,16 +174,12 @@ func (Quiet) Notify(EventKind, string) {}
 
 // The same of what single types need.
 type (
-	quietSet       struct{ SetTxn }
-	quietSortedSet struct{ SortedSetTxn }
-	quietList      struct{ ListTxn }
-	quietStream    struct{ StreamTxn }
+	quietList   struct{ ListTxn }
+	quietStream struct{ StreamTxn }
 )
 
-func (quietSet) Notify(EventKind, string)       {}
-func (quietSortedSet) Notify(EventKind, string) {}
-func (quietList) Notify(EventKind, string)      {}
-func (quietStream) Notify(EventKind, string)    {}
+func (quietList) Notify(EventKind, string)   {}
+func (quietStream) Notify(EventKind, string) {}
 
 // notifyUnless notifies of an event unless there was an error, which it returns.
 func notifyUnless(t Events, e EventKind, key string, err error) error {

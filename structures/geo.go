@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stavedb/stave/internal/ordered"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -129,7 +130,10 @@ func (g Geo) Search(q GeoSearch) ([]GeoResult, error) {
 	if q.Count > 0 && q.Order == AnyOrder && !q.Any {
 		q.Order = NearestFirst
 	}
-	found := q.collect(f, walk(g.Txn))
+	found := q.collect(f, steps(g.Txn, []keydir.Collection{f}))
+	if err := g.Txn.Step(0); err != nil {
+		return nil, err
+	}
 	switch q.Order {
 	case NearestFirst:
 		slices.SortStableFunc(found, func(a, b GeoResult) int { return cmp.Compare(a.Distance, b.Distance) })
@@ -161,15 +165,14 @@ func (q GeoSearch) collect(f keydir.Collection, step func() bool) []GeoResult {
 		if err != nil {
 			panic("BUG: structures: a cell's score is not a number")
 		}
-		for _, m := range s.collect(nil, f) {
-			point := geoPoint(m.Score)
+		s.visit(f, func(member []byte, form uint64) bool {
+			score := ordered.ToFloat(form)
+			point := geoPoint(score)
 			if d, within := q.Shape.distanceOf(point, q.Centre); within {
-				found = append(found, GeoResult{GeoMember: GeoMember{m.Member, point}, Distance: d, Score: m.Score})
+				found = append(found, GeoResult{GeoMember: GeoMember{string(member), point}, Distance: d, Score: score})
 			}
-			if full() || !step() {
-				break
-			}
-		}
+			return !full() && step()
+		})
 	}
 	return found
 }
@@ -182,12 +185,17 @@ func (g Geo) PutSearch(from string, q GeoSearch, unit float64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	members := make([]Scored, len(found))
-	for i, r := range found {
-		members[i] = Scored{Member: r.Member, Score: r.Score}
-		if unit != 0 {
-			members[i].Score = r.Distance / unit
+	each := func(put func(member string, score uint64) error) error {
+		for _, r := range found {
+			score := r.Score
+			if unit != 0 {
+				score = r.Distance / unit
+			}
+			if err := put(r.Member, ordered.Float(score)); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return g.set().replace(members, cmp.Or(q.Event, EventGeoSearchStore))
+	return g.set().replace(each, cmp.Or(q.Event, EventGeoSearchStore))
 }

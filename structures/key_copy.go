@@ -96,36 +96,29 @@ func (k Key) copyElements(dst Txn, to string, source, target keydir.Collection) 
 			return err
 		}
 	}
-	type element struct {
-		name string
-		loc  keydir.Loc
-	}
-	list, step := make([]element, 0, v.len()), steps(k.Txn, []keydir.Collection{source})
+	var list elementList
+	step := steps(k.Txn, []keydir.Collection{source})
 	v.each(func(name []byte, loc keydir.Loc) bool {
-		list = append(list, element{string(name), loc})
+		list.add(name, uint64(loc))
 		return step()
 	})
 	if err := k.Txn.Step(0); err != nil {
 		return err
 	}
 	var value []byte
-	for _, e := range list {
-		var err error
+	return list.drain(func(name string, number uint64) (err error) {
 		switch source.Type() {
 		case keydir.ZSet:
-			score, _, _ := source.Score(e.name)
-			err = dst.PutScored(to, target, e.name, score)
+			score, _, _ := source.Score(name)
+			err = dst.PutScored(to, target, name, score)
 		case keydir.Set:
-			err = dst.PutElem(to, target, e.name, nil)
+			err = dst.PutElem(to, target, name, nil)
 		default:
-			value, err = v.copyField(dst, to, target, e.name, e.loc, value[:0])
-		}
-		if err != nil {
-			return err
+			value, err = v.copyField(dst, to, target, name, keydir.Loc(number), value[:0])
 		}
 		dst.Yield()
-	}
-	return nil
+		return err
+	})
 }
 
 // copyField copies a field with its deadline; the value is read into buf, which it returns.

@@ -35,9 +35,9 @@ func (s Set) Move(to, member string) (bool, error) {
 // key may be one of the sets. The result is held in memory until it is written.
 // Costs are those of Combine, and O(1) a member of the result.
 func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
-	var members []string
+	var members elementList
 	err := Combine(s.Txn, op, keys, func(member []byte) bool {
-		members = append(members, string(member))
+		members.add(member, 0)
 		return true
 	})
 	if err != nil {
@@ -47,8 +47,23 @@ func (s Set) PutCombined(op SetOp, keys []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := Set{Txn: quietSet{s.Txn}, Key: s.Key}.Add(members)
-	return n, notifyReplaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, n, err)
+	if members.n > 0 {
+		err = s.fill(&members)
+	}
+	return members.n, notifyReplaced(s.Txn, op.event(EventSUnionStore, EventSInterStore, EventSDiffStore), s.Key, existed, members.n, err)
+}
+
+// fill makes the key, which holds nothing, a set of members that differ from each other.
+func (s Set) fill(members *elementList) error {
+	f, err := s.Txn.Collection(s.Key, keydir.Set)
+	if err != nil {
+		return err
+	}
+	return members.drain(func(member string, _ uint64) error {
+		err := s.Txn.PutElem(s.Key, f, member, nil)
+		s.Txn.Yield()
+		return err
+	})
 }
 
 // event is one of three events, by the operation.

@@ -51,7 +51,8 @@ type sortItem struct {
 // a lookup for each pattern and element.
 func (k Key) Sort(o SortOptions) (values [][]byte, err error) {
 	values = [][]byte{}
-	err = k.VisitSorted(o, nil, func(value []byte) bool {
+	start := func(n int) { values = make([][]byte, 0, n) }
+	err = k.VisitSorted(o, start, func(value []byte) bool {
 		values = append(values, value)
 		return true
 	})
@@ -69,7 +70,11 @@ func (k Key) VisitSorted(o SortOptions, start func(n int), visit func(value []by
 		if err := k.weigh(items, o); err != nil {
 			return err
 		}
-		err := sortApart(k.Txn, items, slices.SortStableFunc[[]sortItem], o.compare)
+		by := slices.SortFunc[[]sortItem]
+		if o.Alpha && o.By != "" { // different elements may be equal
+			by = slices.SortStableFunc[[]sortItem]
+		}
+		err := sortApart(k.Txn, items, by, o.compare)
 		if err != nil {
 			return err
 		}
@@ -126,6 +131,7 @@ func (k Key) sortItems(o SortOptions) (items []sortItem, err error) {
 	if err != nil {
 		return nil, err
 	}
+	start := func(n int) { items = make([]sortItem, 0, n) }
 	add := func(element []byte) bool {
 		items = append(items, sortItem{element: append([]byte{}, element...)}) // never nil
 		return true
@@ -133,15 +139,15 @@ func (k Key) sortItems(o SortOptions) (items []sortItem, err error) {
 	switch typ {
 	case keydir.None:
 	case keydir.List:
-		err = List{Txn: k.Txn, Key: k.Key}.Visit(0, -1, nil, add)
+		err = List{Txn: k.Txn, Key: k.Key}.Visit(0, -1, start, add)
 		if o.Unsorted && o.Descending {
 			slices.Reverse(items)
 		}
 	case keydir.Set:
-		err = Set{Txn: k.Txn, Key: k.Key}.Visit(nil, add)
+		err = Set{Txn: k.Txn, Key: k.Key}.Visit(start, add)
 	case keydir.ZSet:
 		all := RankRange{Start: 0, Stop: -1, Reverse: o.Unsorted && o.Descending}
-		err = SortedSet{Txn: k.Txn, Key: k.Key}.Visit(all, nil, func(member []byte, _ float64) bool { return add(member) })
+		err = SortedSet{Txn: k.Txn, Key: k.Key}.Visit(all, start, func(member []byte, _ float64) bool { return add(member) })
 	default:
 		err = ErrWrongType
 	}

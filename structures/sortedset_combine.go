@@ -209,7 +209,7 @@ func (z SortedSet) PutCombined(c Combination) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return z.replace(members, c.Op.event(EventZUnionStore, EventZInterStore, EventZDiffStore))
+	return z.replace(eachScored(members), c.Op.event(EventZUnionStore, EventZInterStore, EventZDiffStore))
 }
 
 // PutRange makes the key what r selects of the sorted set at another key,
@@ -220,26 +220,50 @@ func (z SortedSet) PutRange(from string, r Range) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var members []Scored
+	var members elementList
 	step := steps(z.Txn, []keydir.Collection{f})
 	s.visit(f, func(member []byte, score uint64) bool {
-		members = append(members, Scored{Member: string(member), Score: ordered.ToFloat(score)})
+		members.add(member, score)
 		return step()
 	})
 	if err := z.Txn.Step(0); err != nil {
 		return 0, err
 	}
-	return z.replace(members, EventZRangeStore)
+	return z.replace(members.drain, EventZRangeStore)
 }
 
-// replace makes the key a sorted set of these members, by which event.
-func (z SortedSet) replace(members []Scored, e EventKind) (int, error) {
+// replace makes the key a sorted set of the members that each gives to put, with scores in the order-preserving form, by
+// which event.
+func (z SortedSet) replace(each func(put func(member string, score uint64) error) error, e EventKind) (n int, err error) {
 	existed, err := z.Txn.Drop(z.Key)
 	if err != nil {
 		return 0, err
 	}
-	res, err := SortedSet{Txn: quietSortedSet{z.Txn}, Key: z.Key}.Add(members, 0)
-	return res.Added, notifyReplaced(z.Txn, e, z.Key, existed, res.Added, err)
+	var f keydir.Collection
+	err = each(func(member string, score uint64) (err error) {
+		if !f.Valid() {
+			if f, err = z.Txn.Collection(z.Key, keydir.ZSet); err != nil {
+				return err
+			}
+		}
+		err = z.Txn.PutScored(z.Key, f, member, score)
+		n = f.Len()
+		z.Txn.Yield()
+		return err
+	})
+	return n, notifyReplaced(z.Txn, e, z.Key, existed, n, err)
+}
+
+// eachScored is what replace takes, of a list.
+func eachScored(members []Scored) func(put func(member string, score uint64) error) error {
+	return func(put func(member string, score uint64) error) error {
+		for i := range members {
+			if err := put(members[i].Member, ordered.Float(members[i].Score)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // PopFirstScored is Pop on the first of several sorted sets that exists, and

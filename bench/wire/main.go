@@ -30,6 +30,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stavedb/stave/bench/internal/servers"
 )
 
 // settings are the options of a comparison.
@@ -129,28 +131,28 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if len(s.staves) == 0 {
 		binary := filepath.Join(dir, "stave")
-		if err := build(ctx, binary); err != nil {
+		if err := servers.Build(ctx, binary); err != nil {
 			return err
 		}
 		s.staves = []string{"stave=" + binary}
 	}
-	servers, err := startAll(ctx, s, dir)
+	all, err := startAll(ctx, s, dir)
 	defer func() {
-		for _, v := range servers {
-			err = errors.Join(err, v.stop())
+		for _, v := range all {
+			err = errors.Join(err, v.Stop())
 		}
 	}()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, describe(s, servers))
+	fmt.Fprintln(out, describe(s, all))
 	var cells []*cell
 	for _, pipeline := range s.pipelines {
 		for _, clients := range s.clients {
-			fmt.Fprintf(out, "\nPipeline %d, %d clients:\n\n%s", pipeline, clients, header(servers))
+			fmt.Fprintf(out, "\nPipeline %d, %d clients:\n\n%s", pipeline, clients, header(all))
 			for _, w := range s.commands {
 				c := &cell{settings: s, workload: w, pipeline: pipeline, clients: clients}
-				if err := c.measure(ctx, servers); err != nil {
+				if err := c.measure(ctx, all); err != nil {
 					return fmt.Errorf("%s, pipeline %d, %d clients: %w", w.name, pipeline, clients, err)
 				}
 				fmt.Fprint(out, c.row())
@@ -158,9 +160,30 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 			}
 		}
 	}
-	fmt.Fprintf(out, "\n%s", summary(cells, servers))
+	fmt.Fprintf(out, "\n%s", summary(cells, all))
 	if s.tries == 0 {
 		return nil
 	}
-	return compareOrder(ctx, s, servers, out)
+	return compareOrder(ctx, s, all, out)
+}
+
+// startAll starts redis-server, which is the first, and stave with each transport. What has been
+// started is returned also with an error.
+func startAll(ctx context.Context, s settings, dir string) (list []*servers.Server, err error) {
+	next := func() string { return filepath.Join(dir, strconv.Itoa(len(list))) }
+	v, err := servers.StartRedis(ctx, next())
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, v)
+	for _, stave := range s.staves {
+		label, binary, _ := strings.Cut(stave, "=")
+		for _, transport := range s.transports {
+			if v, err = servers.StartStave(ctx, label+" "+transport, binary, next(), "--transport", transport); err != nil {
+				return list, err
+			}
+			list = append(list, v)
+		}
+	}
+	return list, nil
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stavedb/stave/bench/internal/servers"
 )
 
 // workload is a command and what the server must hold before it.
@@ -109,26 +111,26 @@ const (
 )
 
 // measure times the servers in turns.
-func (c *cell) measure(ctx context.Context, servers []*server) error {
+func (c *cell) measure(ctx context.Context, all []*servers.Server) error {
 	fmt.Fprintf(c.progress, "%s, pipeline %d, %d clients ", c.name, c.pipeline, c.clients)
 	defer fmt.Fprintln(c.progress)
 	least := c.clients * c.pipeline * leastEach
 	n := max(least, 2000)
 	for range 2 { // the first guess is made from too few
-		guess, err := c.time(ctx, servers, 0, n)
+		guess, err := c.time(ctx, all, 0, n)
 		if err != nil {
 			return err
 		}
 		n = min(max(int(guess.rate*c.settings.run.Seconds()), least), most)
 	}
-	c.samples = make([][]sample, len(servers))
+	c.samples = make([][]sample, len(all))
 	for round := range c.rounds {
 		fmt.Fprint(c.progress, ".")
-		for i := range servers {
-			at := (round + i) % len(servers)
-			one, err := c.time(ctx, servers, at, n)
+		for i := range all {
+			at := (round + i) % len(all)
+			one, err := c.time(ctx, all, at, n)
 			if err != nil {
-				return fmt.Errorf("%s: %w", servers[at].name, err)
+				return fmt.Errorf("%s: %w", all[at].Name, err)
 			}
 			c.samples[at] = append(c.samples[at], one)
 		}
@@ -137,26 +139,26 @@ func (c *cell) measure(ctx context.Context, servers []*server) error {
 }
 
 // time is one run against one server.
-func (c *cell) time(ctx context.Context, servers []*server, at, n int) (one sample, err error) {
-	v := servers[at]
+func (c *cell) time(ctx context.Context, all []*servers.Server, at, n int) (one sample, err error) {
+	v := all[at]
 	commands := [][]string{{"FLUSHALL"}}
 	if c.prepare != nil {
 		commands = append(commands, c.prepare(c.settings, n)...)
 	}
 	for part := range slices.Chunk(commands, preparePipeline) {
-		if err := v.send(part); err != nil {
+		if err := v.Send(part); err != nil {
 			return one, err
 		}
 	}
-	for _, each := range servers { // they share the processors
-		switch settled, err := each.settle(ctx); {
+	for _, each := range all { // they share the processors
+		switch settled, err := each.Settle(ctx); {
 		case err != nil:
 			return one, err
 		case !settled:
-			fmt.Fprintf(c.progress, "(%s is busy)", each.name)
+			fmt.Fprintf(c.progress, "(%s is busy)", each.Name)
 		}
 	}
-	before, err := v.cpu()
+	before, err := v.CPU()
 	if err != nil {
 		return one, err
 	}
@@ -164,10 +166,10 @@ func (c *cell) time(ctx context.Context, servers []*server, at, n int) (one samp
 	if c.client != nil {
 		client = c.client
 	}
-	if one, err = client(c, ctx, v.port, n); err != nil {
+	if one, err = client(c, ctx, v.Port, n); err != nil {
 		return one, err
 	}
-	after, err := v.cpu()
+	after, err := v.CPU()
 	one.cpu = float64((after - before).Nanoseconds()) / 1000 / float64(n)
 	return one, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/stavedb/stave/bench/internal/servers"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -44,22 +45,22 @@ var overtakings = []overtaking{
 }
 
 // compareOrder counts, for each server, how often the second command overtook the first.
-func compareOrder(ctx context.Context, s settings, servers []*server, out io.Writer) error {
+func compareOrder(ctx context.Context, s settings, all []*servers.Server, out io.Writer) error {
 	fmt.Fprintf(out, "\nThe second connection's command came first, of %d:\n\n| |", s.tries)
-	for _, v := range servers {
-		fmt.Fprintf(out, " %s |", v.name)
+	for _, v := range all {
+		fmt.Fprintf(out, " %s |", v.Name)
 	}
 	fmt.Fprint(out, "\n|---|")
-	for range servers {
+	for range all {
 		fmt.Fprint(out, "---|")
 	}
 	for _, what := range overtakings {
-		counts := make([]int, len(servers))
+		counts := make([]int, len(all))
 		for range 10 { // the servers take turns
-			for i, v := range servers {
-				n, err := v.overtaken(ctx, what, s.tries/10)
+			for i, v := range all {
+				n, err := overtaken(ctx, v, what, s.tries/10)
 				if err != nil {
-					return fmt.Errorf("%s: %s: %w", v.name, what.name, err)
+					return fmt.Errorf("%s: %s: %w", v.Name, what.name, err)
 				}
 				counts[i] += n
 			}
@@ -74,11 +75,11 @@ func compareOrder(ctx context.Context, s settings, servers []*server, out io.Wri
 }
 
 // overtaken tries a pair so many times and counts how often the second command came first.
-func (v *server) overtaken(ctx context.Context, what overtaking, tries int) (overtaken int, err error) {
+func overtaken(ctx context.Context, v *servers.Server, what overtaking, tries int) (times int, err error) {
 	var conns [2]net.Conn
 	var in [2]*resp.Decoder
 	for i := range conns {
-		if conns[i], err = (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+v.port); err != nil {
+		if conns[i], err = (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+v.Port); err != nil {
 			return 0, err
 		}
 		defer func() { _ = conns[i].Close() }()
@@ -109,31 +110,31 @@ func (v *server) overtaken(ctx context.Context, what overtaking, tries int) (ove
 	}
 	for i := range tries {
 		if err := send(0, what.first(i)); err != nil {
-			return overtaken, err
+			return times, err
 		}
 		if err := send(1, what.second(i)); err != nil {
-			return overtaken, err
+			return times, err
 		}
 		reply, err := receive(1)
 		if err != nil {
-			return overtaken, err
+			return times, err
 		}
 		if !what.inOrder(i, reply) {
-			overtaken++
+			times++
 		}
 		if _, err := receive(0); err != nil {
-			return overtaken, err
+			return times, err
 		}
 		if reply.Int == 1 && what.undo != nil { // the message
 			if _, err := receive(0); err != nil {
-				return overtaken, err
+				return times, err
 			}
 		}
 		if what.undo != nil {
 			if err := do(0, what.undo); err != nil {
-				return overtaken, err
+				return times, err
 			}
 		}
 	}
-	return overtaken, nil
+	return times, nil
 }

@@ -7,13 +7,15 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/stavedb/stave/bench/internal/servers"
 )
 
 // describe returns a paragraph that names the machine, the versions and the settings of the run.
-func describe(s settings, servers []*server) string {
+func describe(s settings, all []*servers.Server) string {
 	var list []string
-	for _, v := range servers {
-		list = append(list, v.name)
+	for _, v := range all {
+		list = append(list, v.Name)
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -33,14 +35,14 @@ func versionOf(program string) string {
 }
 
 // header is the head of a table. The first server is what the others are compared with.
-func header(servers []*server) string {
+func header(all []*servers.Server) string {
 	columns := []string{"command", "redis-server, 1000/s"}
-	for _, v := range servers[1:] {
-		columns = append(columns, v.name+", ratio")
+	for _, v := range all[1:] {
+		columns = append(columns, v.Name+", ratio")
 	}
 	for _, what := range []string{"p99, ms", "CPU, us"} {
-		for _, v := range servers {
-			columns = append(columns, v.name+", "+what)
+		for _, v := range all {
+			columns = append(columns, v.Name+", "+what)
 		}
 	}
 	return "| " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat("---|", len(columns)) + "\n"
@@ -79,10 +81,10 @@ func (c *cell) ratio(server int) float64 {
 }
 
 // summary counts, for each server but the first, the cells in which it falls short of the first.
-func summary(cells []*cell, servers []*server) string {
+func summary(cells []*cell, all []*servers.Server) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Of %d cells, where a server falls short of %s:\n\n| | slower | p99 longer | more than 1.05 times the CPU |\n|---|---|---|---|\n", len(cells), servers[0].name)
-	for i, v := range servers[1:] {
+	fmt.Fprintf(&out, "Of %d cells, where a server falls short of %s:\n\n| | slower | p99 longer | more than 1.05 times the CPU |\n|---|---|---|---|\n", len(cells), all[0].Name)
+	for i, v := range all[1:] {
 		var slower, later, costlier int
 		for _, c := range cells {
 			if c.ratio(i+1) < 1 {
@@ -95,7 +97,7 @@ func summary(cells []*cell, servers []*server) string {
 				costlier++
 			}
 		}
-		fmt.Fprintf(&out, "| %s | %d | %d | %d |\n", v.name, slower, later, costlier)
+		fmt.Fprintf(&out, "| %s | %d | %d | %d |\n", v.Name, slower, later, costlier)
 	}
 	return out.String()
 }

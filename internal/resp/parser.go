@@ -99,10 +99,16 @@ func (p *Parser) Feed(in []byte) {
 
 // reserve makes room for n more bytes where append would copy a large argument over and over. The buffer gets the
 // length that is announced, or a quarter of it, or a sixteenth and so on, the shortest that holds what has arrived: so
-// the copies that remain are short, and an announcement takes no more than four times what was sent.
+// the copies that remain are short, and an announcement takes no more than four times what was sent. For many short
+// arguments it doubles, where append would add a quarter and copy each byte four times.
 func (p *Parser) reserve(n int) {
 	need, room := len(p.buf)+n, p.pos+p.bulk+2
-	if p.count == 0 || p.bulk < keepBuffer || need <= cap(p.buf) || room <= cap(p.buf) {
+	switch {
+	case need <= cap(p.buf) || p.count == 0 || need <= keepBuffer:
+		return
+	case p.bulk < keepBuffer:
+		room = 2 * cap(p.buf)
+	case room <= cap(p.buf):
 		return
 	}
 	for room/4 >= need {
@@ -260,10 +266,10 @@ func (p *Parser) header() bool {
 func (p *Parser) arguments() bool {
 	for p.count > 0 {
 		if p.bulk < 0 && !p.length() || len(p.buf)-p.pos < p.bulk+2 {
-			if len(p.spans) > keepArgs {
-				p.spans, p.listed = nil, false
-			}
 			return false
+		}
+		if p.listed && len(p.spans) == keepArgs {
+			p.spans, p.listed = nil, false // a longer list would be copied over and over
 		}
 		if p.listed {
 			p.spans = append(p.spans, span{p.pos, p.pos + p.bulk})

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,35 @@ func TestParserGrowsByWhatArrives(t *testing.T) {
 		if held > size+size/100 || grown > size*4/3+16*piece {
 			t.Errorf("pieces of %d: %d bytes held for a command of %d, %d allocated", piece, held, len(stream), grown)
 		}
+	}
+}
+
+// TestParserGrowsForManyArguments: a command of many short arguments is copied about twice, whatever its length, and its
+// arguments are listed once.
+func TestParserGrowsForManyArguments(t *testing.T) {
+	const n = 300_000
+	args := make([][]byte, n)
+	for i := range args {
+		args[i] = fmt.Appendf(nil, "argument:%09d", i)
+	}
+	stream := resp.AppendCommand(nil, args...)
+	p := resp.NewParser(resp.Limits{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var got [][]byte
+	for part := range slices.Chunk(stream, 16<<10) {
+		var err error
+		p.Feed(part)
+		if got, err = p.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if len(got) != n || string(got[n-1]) != string(args[n-1]) {
+		t.Fatalf("%d arguments, want %d", len(got), n)
+	}
+	if took, most := after.TotalAlloc-before.TotalAlloc, uint64(4*len(stream)+24*n+1<<20); took > most {
+		t.Errorf("%d bytes allocated for a command of %d, want at most %d", took, len(stream), most)
 	}
 }
 

@@ -44,6 +44,7 @@ func (k *Keys) Append(keys []string, args [][]byte) []string {
 		return keys
 	}
 	first, end, step := k.span(args)
+	keys = slices.Grow(keys, max(0, end-first+step-1)/step) // many would be moved over and over
 	for i := first; i < end; i += step {
 		keys = appendKey(keys, args[i])
 	}

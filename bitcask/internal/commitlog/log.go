@@ -36,6 +36,7 @@ type Log struct {
 	writing  bool          // a writer writes, or has been assigned to
 	busy     atomic.Bool   // writing, to be read without mu
 	tight    atomic.Bool   // active is nearly full, to be read without mu
+	large    atomic.Int32  // frames of LargeFrame bytes or more that are being written, or will be soon
 	queue    *writeGroup
 	writeSeq uint64 // all below are written
 	closeLen int64  // length of active that the manifest calls closed
@@ -51,7 +52,8 @@ type Log struct {
 // others wait for done.
 type writeGroup struct {
 	pieces  [][]byte // of commits with long values, and what goes before them
-	buf     []byte   // what follows them
+	late    []lateFrame
+	buf     []byte // what follows them
 	at      int64
 	size    int64
 	recs    uint64
@@ -107,6 +109,9 @@ func (l *Log) SetWaited(waited bool) { l.waited.Store(waited) }
 // begin at seq.
 func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
 	n, size := uint64(len(f.Records)), f.Size
+	if size >= LargeFrame {
+		defer l.announceLarge()()
+	}
 	l.spinWait()
 	l.mu.Lock()
 	if err := l.makeRoomLocked(size); err != nil {
@@ -140,7 +145,11 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 		g = &writeGroup{at: at, first: seq, turn: make(chan struct{}, 1), done: make(chan struct{})}
 		l.queue = g
 	}
-	g.add(f.finish(h, sg.Seed, uint32(at)))
+	if size >= LargeFrame {
+		g.addLate(lateFrame{frame: f, header: h, seed: sg.Seed, at: uint32(at)})
+	} else {
+		g.add(f.finish(h, sg.Seed, uint32(at)))
+	}
 	g.size += size
 	g.recs += n
 	g.next = seq + n
@@ -227,6 +236,7 @@ const gatherBytes = 128 << 10
 // writeTo writes the frames of a group, with one write or copy unless there are long
 // values among them.
 func (g *writeGroup) writeTo(sg *segment.Segment) error {
+	g.finishLate()
 	at := g.at
 	write := func(b []byte) error {
 		if len(b) == 0 {

@@ -32,7 +32,10 @@ type fixture struct {
 	work     sync.WaitGroup
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T) *fixture { return newFixtureOf(t, 4<<10) }
+
+// newFixtureOf has segments of that size.
+func newFixtureOf(t *testing.T, segmentSize int64) *fixture {
 	t.Helper()
 	mem := vfs.NewMem()
 	f := &fixture{fault: vfstest.NewFault(mem), stop: make(chan struct{})}
@@ -41,7 +44,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	f.segments.Store(new(segment.Set))
 	f.Init(commitlog.Environment{
-		SegmentSize: func() int64 { return 4 << 10 }, Logger: slog.New(slog.DiscardHandler), Segments: &f.segments, Stop: f.stop,
+		SegmentSize: func() int64 { return segmentSize }, Logger: slog.New(slog.DiscardHandler), Segments: &f.segments, Stop: f.stop,
 		LogEdit: func(typ byte, _ []byte) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -104,10 +104,13 @@ func (l *Log) noteRoomLocked() {
 	l.tight.Store(l.offset > l.limit-min(nearEnd, l.limit/4))
 }
 
-// MayWait reports whether a commit may have to wait for the next segment, and so for the disk: the
+// MayWait reports whether a commit may have to wait for a large frame, or for the next segment, and so for the disk: the
 // active one is nearly full, and the one before it is not sealed yet or the next not made. Nothing is
 // reserved: the answer is about commits of up to a quarter of a MiB, unless many are made meanwhile.
 func (l *Log) MayWait() bool {
+	if l.large.Load() > 0 {
+		return true
+	}
 	if !l.tight.Load() {
 		return false
 	}

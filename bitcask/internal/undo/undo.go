@@ -7,31 +7,35 @@ import "github.com/stavedb/stave/keydir"
 // Op rolls back one change of the keydir. It also holds what the change replaced, whose bytes turn from live to dead at
 // the commit.
 type Op struct {
-	Kind     Kind
-	Had      bool
-	Of       keydir.Type // the one of keydir.Alongside that the change is to; keydir.None: to the collection of the key
-	Dir      *keydir.Directory
-	Hash     uint64
-	Old, New keydir.Slot
-	Key      string
-	Elem     string // of Rewrite the value
-	Index    int64  // of Rewrite where that is in the buffer
-	Score    uint64
-	Loc      keydir.Loc   // replaced or deleted element
-	Place    keydir.Place // of an element of a hash or set
-	Dropped  keydir.Dropped
-	ID       keydir.StreamID // of an entry of a stream
-	Trimmed  keydir.Trimmed
-	Removed  *keydir.Removed // a range of a list
+	Kind    Kind
+	Had     bool
+	Of      keydir.Type // the one of keydir.Alongside that the change is to; keydir.None: to the collection of the key
+	OldType keydir.Type // of the slot that was replaced or deleted
+	Dir     *keydir.Directory
+	Hash    uint64
+	New     keydir.Slot
+	Key     string
+	Elem    string // of Rewrite the value
+	Index   int64  // of Rewrite where that is in the buffer
+	Score   uint64
+	Loc     keydir.Loc      // of the slot or element that was replaced or deleted
+	Place   keydir.Place    // of an element of a hash or set
+	ID      keydir.StreamID // of an entry of a stream
+	Dropped *keydir.Dropped
+	Trimmed *keydir.Trimmed // entries of a stream
+	Removed *keydir.Removed // a range of a list
 }
+
+// old is the slot that was replaced or deleted.
+func (u *Op) old() keydir.Slot { return keydir.Slot{Type: u.OldType, Loc: u.Loc} }
 
 // Kind is the change that an Op rolls back.
 type Kind uint8
 
 const (
 	Insert        Kind = iota // delete slot New
-	Swap                      // put slot Old back in place of New
-	DeleteSlot                // insert slot Old
+	Swap                      // put the old slot back in place of New
+	DeleteSlot                // insert the old slot
 	NewCollection             // drop the collection
 	Drop                      // restore the dropped collection
 	Put                       // put back the old location, or delete
@@ -55,13 +59,13 @@ func (u *Op) Run() {
 		u.Dir.Delete(u.Hash, u.New)
 		return
 	case Swap:
-		u.Dir.Replace(u.Hash, u.New, u.Old)
+		u.Dir.Replace(u.Hash, u.New, u.old())
 		return
 	case DeleteSlot:
-		u.Dir.Insert(u.Hash, u.Old)
+		u.Dir.Insert(u.Hash, u.old())
 		return
 	case Drop:
-		u.Dir.Restore(u.Hash, u.Dropped)
+		u.Dir.Restore(u.Hash, *u.Dropped)
 		return
 	}
 	var coll keydir.Collection
@@ -100,6 +104,6 @@ func (u *Op) Run() {
 	case u.Kind == PutEntry:
 		coll.DeleteEntry(u.ID)
 	case u.Kind == Trim:
-		coll.RestoreEntries(u.Trimmed)
+		coll.RestoreEntries(*u.Trimmed)
 	}
 }

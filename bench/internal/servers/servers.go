@@ -1,4 +1,5 @@
-package main
+// Package servers starts redis-server and stave in processes of their own, for commands that compare them.
+package servers
 
 import (
 	"bufio"
@@ -17,17 +18,17 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 )
 
-// server is a server that runs in a process of its own, and a connection to it.
-type server struct {
-	name    string
+// Server is a server that runs in a process of its own, and a connection to it. It is for one goroutine.
+type Server struct {
+	Name    string
+	Port    string // on 127.0.0.1
 	command *exec.Cmd
-	port    string
 	conn    net.Conn
 	in      *resp.Decoder
 }
 
-// build makes the binary of this checkout, which is a module of its own.
-func build(ctx context.Context, binary string) error {
+// Build makes the binary of this checkout, which is a module of its own.
+func Build(ctx context.Context, binary string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/stavedb/stave").Output()
 	if err != nil {
 		return fmt.Errorf("looking for the sources of stave: %w", err)
@@ -40,35 +41,23 @@ func build(ctx context.Context, binary string) error {
 	return nil
 }
 
-// startAll starts redis-server, which is the first, and stave with each transport. What has been
-// started is returned also with an error.
-func startAll(ctx context.Context, s settings, dir string) (list []*server, err error) {
-	start := func(name string, command func(port, dir string) *exec.Cmd) {
-		if err != nil {
-			return
-		}
-		var v *server
-		if v, err = startServer(name, filepath.Join(dir, strconv.Itoa(len(list))), command); err == nil {
-			list = append(list, v)
-		}
-	}
-	start("redis-server", func(port, dir string) *exec.Cmd {
+// StartRedis starts redis-server with its files in dir, which must not exist. It syncs its append-only file once a second.
+func StartRedis(ctx context.Context, dir string) (*Server, error) {
+	return start("redis-server", dir, func(port string) *exec.Cmd {
 		return exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes",
 			"--appendfsync", "everysec", "--loglevel", "warning")
 	})
-	for _, stave := range s.staves {
-		label, binary, _ := strings.Cut(stave, "=")
-		for _, transport := range s.transports {
-			start(label+" "+transport, func(port, dir string) *exec.Cmd {
-				return exec.CommandContext(ctx, binary, "serve", "--quiet", "--addr", "127.0.0.1:"+port, "--dir", dir, "--transport", transport)
-			})
-		}
-	}
-	return list, err
 }
 
-// startServer starts a server on a free port and connects to it.
-func startServer(name, dir string, command func(port, dir string) *exec.Cmd) (*server, error) {
+// StartStave starts a binary of stave with its files in dir, which must not exist.
+func StartStave(ctx context.Context, name, binary, dir string, options ...string) (*Server, error) {
+	return start(name, dir, func(port string) *exec.Cmd {
+		return exec.CommandContext(ctx, binary, append([]string{"serve", "--quiet", "--addr", "127.0.0.1:" + port, "--dir", dir}, options...)...)
+	})
+}
+
+// start starts a server on a free port and connects to it.
+func start(name, dir string, command func(port string) *exec.Cmd) (*Server, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -80,7 +69,7 @@ func startServer(name, dir string, command func(port, dir string) *exec.Cmd) (*s
 	if err = errors.Join(err, free.Close()); err != nil {
 		return nil, err
 	}
-	v := &server{name: name, port: port, command: command(port, dir)}
+	v := &Server{Name: name, Port: port, command: command(port)}
 	v.command.Stderr = os.Stderr
 	v.command.Cancel = func() error { return v.command.Process.Signal(syscall.SIGTERM) }
 	if err := v.command.Start(); err != nil {
@@ -97,8 +86,8 @@ func startServer(name, dir string, command func(port, dir string) *exec.Cmd) (*s
 	}
 }
 
-// stop ends the server.
-func (v *server) stop() error {
+// Stop ends the server.
+func (v *Server) Stop() error {
 	err := v.conn.Close()
 	if signalled := v.command.Process.Signal(syscall.SIGTERM); !errors.Is(signalled, os.ErrProcessDone) {
 		err = errors.Join(err, signalled)
@@ -110,8 +99,8 @@ func (v *server) stop() error {
 	return err
 }
 
-// send sends commands together and waits for their replies.
-func (v *server) send(commands [][]string) error {
+// Send sends commands together and waits for their replies.
+func (v *Server) Send(commands [][]string) error {
 	var out []byte
 	for _, args := range commands {
 		out = resp.AppendCommandStrings(out, args...)
@@ -125,14 +114,44 @@ func (v *server) send(commands [][]string) error {
 			err = reply.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", v.name, args[0], err)
+			return fmt.Errorf("%s: %s: %w", v.Name, args[0], err)
 		}
 	}
 	return nil
 }
 
-// cpu is the processor time that the threads of the server have used.
-func (v *server) cpu() (used time.Duration, err error) {
+// Do sends a command and returns its reply.
+func (v *Server) Do(args ...string) (resp.Reply, error) {
+	_, err := v.conn.Write(resp.AppendCommandStrings(nil, args...))
+	if err != nil {
+		return resp.Reply{}, err
+	}
+	reply, err := v.in.Read()
+	if err == nil {
+		err = reply.Err()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %s: %w", v.Name, args[0], err)
+	}
+	return reply, err
+}
+
+// Memory is the anonymous memory that the server has, in bytes: what it has mapped of files is not counted.
+func (v *Server) Memory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "RssAnon:")
+	var kilobytes int64
+	if _, err := fmt.Sscan(after, &kilobytes); err != nil {
+		return 0, fmt.Errorf("RssAnon of %s: %w", v.Name, err)
+	}
+	return kilobytes << 10, nil
+}
+
+// CPU is the processor time that the threads of the server have used.
+func (v *Server) CPU() (used time.Duration, err error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", v.command.Process.Pid))
 	if err != nil || len(threads) == 0 {
 		return 0, errors.Join(errors.New("processor time is read from /proc/PID/task/*/schedstat, which is not there"), err)
@@ -152,19 +171,19 @@ func (v *server) cpu() (used time.Duration, err error) {
 	return used, nil
 }
 
-// Bounds of settle.
+// Bounds of Settle.
 const (
 	settleStep = 50 * time.Millisecond
 	settleIdle = settleStep / 25 // processor time of a step in which a server that is idle looks after its timers
 	settleMost = 5 * time.Second
 )
 
-// settle waits until the server has been idle for a moment, and reports whether it was within settleMost. What it does on
+// Settle waits until the server has been idle for a moment, and reports whether it was within settleMost. What it does on
 // its own after the commands before, such as hints and merges, or the rewriting of a log by a child, would be counted for
 // the next ones. What it begins later, on a timer, is not waited for.
-func (v *server) settle(ctx context.Context) (settled bool, err error) {
+func (v *Server) Settle(ctx context.Context) (settled bool, err error) {
 	children := fmt.Sprintf("/proc/%d/task/%[1]d/children", v.command.Process.Pid)
-	before, err := v.cpu()
+	before, err := v.CPU()
 	for end := time.Now().Add(settleMost); err == nil && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
@@ -172,7 +191,7 @@ func (v *server) settle(ctx context.Context) (settled bool, err error) {
 		case <-time.After(settleStep):
 		}
 		var now time.Duration
-		if now, err = v.cpu(); err != nil {
+		if now, err = v.CPU(); err != nil {
 			return false, err
 		}
 		list, _ := os.ReadFile(children) // a kernel may be built without it
