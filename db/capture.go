@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"sync"
@@ -72,9 +73,8 @@ type captured struct {
 	fieldDeadlines bool
 	unsaid         bool // something was written that replicas are not told of
 
-	made    nsKey           // a stream that has been made, with nothing in it yet
-	last    bool            // the last entry that a stream can have was deleted
-	deleted keydir.StreamID // the greatest id that has been deleted of a stream since its meta record was written
+	made     nsKey // a stream that has been made, with nothing in it yet
+	deleting deletedEntries
 }
 
 // capturing is called by a transaction that has locked its keys: startCapture waits for those that had before.
@@ -84,6 +84,56 @@ func (s *Store) capturing(write bool) *captured {
 		return nil
 	}
 	return &captured{fieldDeadlines: c.FieldDeadlines}
+}
+
+// describing begins a call that is to be described by a command: it returns the moment of that, unless nothing is
+// captured. What has expired of the keys that the command names is deleted before: the command would find it alive.
+func (t *Tx) describing(keys ...nsKey) (m commands.Mark, err error) {
+	if t.captured == nil {
+		return m, nil
+	}
+	for _, p := range keys {
+		if _, _, err := (*txn)(&Tx{txState: t.txState, ns: p.ns}).Find(p.key); err != nil {
+			return m, err
+		}
+	}
+	return t.captured.Mark(), nil
+}
+
+// described is a call on a key that is described by a command, in place of what it writes, if it writes anything.
+func (t *Tx) described(key string, call func() error, command func() []string) error {
+	m, err := t.describing(nsKey{t.ns, key})
+	if err == nil {
+		err = call()
+	}
+	if err == nil && t.captured != nil && t.captured.Since(m) {
+		t.captured.Describe(m, t.ns, command()...)
+	}
+	return err
+}
+
+// dropExpired deletes what has expired in a namespace, for a command that moves all keys of it.
+func (t *txn) dropExpired() error {
+	var gone []string
+	for stripe := range keydir.Stripes {
+		var failed error
+		err := t.base.EachKey(t.ns, stripe, 0, func(_ uint64, key []byte, typ keydir.Type) bool {
+			hidden := false
+			if hidden, failed = (*Tx)(t).hides(t.ns, t.space(), key, typ); hidden {
+				gone = append(gone, string(key))
+			}
+			return failed == nil
+		})
+		if err = cmp.Or(err, failed); err != nil {
+			return err
+		}
+	}
+	for _, key := range gone {
+		if _, err := t.hideExpired(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // captureWhole describes a commit that changes the map of namespaces.
@@ -104,6 +154,7 @@ func (c *captured) mark() commands.Mark {
 func (c *captured) rollbackTo(m commands.Mark) {
 	if c != nil {
 		c.RollbackTo(m)
+		c.made, c.deleting = nsKey{}, deletedEntries{}
 	}
 }
 

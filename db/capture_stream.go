@@ -22,20 +22,32 @@ func (t *txn) captureEntry(key string, id keydir.StreamID, value []byte) {
 	t.captured.made = nsKey{}
 }
 
+// deletedEntries are those that a call has deleted before it writes what is known of the stream.
+type deletedEntries struct {
+	some     bool
+	before   keydir.StreamMeta // what was known
+	greatest keydir.StreamID
+	last     bool // the last entry that a stream can have is one
+}
+
 // captureEntryDeleted is followed by captureStreamMeta. The last entry that there can be is left to that: it goes by
-// XTRIM, too.
-func (t *txn) captureEntryDeleted(key string, id keydir.StreamID) {
+// XTRIM, too. before is what was known of the stream.
+func (t *txn) captureEntryDeleted(key string, id keydir.StreamID, before keydir.StreamMeta) {
+	d := &t.captured.deleting
+	if !d.some {
+		*d = deletedEntries{some: true, before: before}
+	}
 	if id == keydir.MaxStreamID {
-		t.captured.last = true
+		d.last = true
 		return
 	}
 	t.captured.Join(t.ns, 2, 0, "XDEL", key, id.String())
-	t.captured.noteDeleted(id)
+	d.add(id)
 }
 
-func (c *captured) noteDeleted(id keydir.StreamID) {
-	if c.deleted.Less(id) {
-		c.deleted = id
+func (d *deletedEntries) add(id keydir.StreamID) {
+	if d.greatest.Less(id) {
+		d.greatest = id
 	}
 }
 
@@ -43,24 +55,28 @@ func (c *captured) noteDeleted(id keydir.StreamID) {
 // trimmed says that entries before m.First were there.
 func (t *txn) captureStreamMeta(key string, old, m keydir.StreamMeta, trimmed bool) {
 	c := t.captured
+	d := c.deleting
+	if d.some {
+		old = d.before
+	}
+	c.deleting = deletedEntries{}
 	isNew := c.made == nsKey{t.ns, key}
 	if isNew { // there is no command for that alone
 		c.made = nsKey{}
 		c.Add(t.ns, "XADD", key, "MAXLEN", "0", "0-1", "x", "y")
 	}
 	switch {
-	case c.last && m.First == keydir.MaxStreamID:
+	case d.last && m.First == keydir.MaxStreamID:
 		c.Add(t.ns, "XTRIM", key, "MAXLEN", "=", "0")
-	case c.last:
+	case d.last:
 		c.Add(t.ns, "XDEL", key, keydir.MaxStreamID.String())
-		c.noteDeleted(keydir.MaxStreamID)
+		d.add(keydir.MaxStreamID)
 	case trimmed:
 		c.Add(t.ns, "XTRIM", key, "MINID", "=", m.First.String())
 	}
-	if old.Deleted.Less(c.deleted) {
-		old.Deleted = c.deleted
+	if old.Deleted.Less(d.greatest) {
+		old.Deleted = d.greatest
 	}
-	c.last, c.deleted = false, keydir.StreamID{}
 	if !isNew && m.Last == old.Last && m.Added == old.Added && m.Deleted == old.Deleted {
 		c.unsaid = true
 		return

@@ -43,7 +43,7 @@ func commandLines(t *testing.T, resp []byte) (lines []string) {
 
 // TestCaptureGolden compares what a fixed sequence of calls amounts to with a file.
 func TestCaptureGolden(t *testing.T) {
-	s := ok[*db.Store](t)(db.Open("data", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem(), ChunkSize: 16})))
+	s := ok[*db.Store](t)(db.Open("data", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem(), ChunkSize: 16, Clock: func() time.Time { return future(0) }})))
 	defer func() { must(t, s.Close()) }()
 	var got []byte
 	next := uint64(0)

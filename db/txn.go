@@ -239,9 +239,16 @@ func (t *txn) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
+	if t.captured == nil {
+		return t.base.DeleteEntry(t.ns, key, f, id)
+	}
+	before, err := t.base.StreamMeta(t.ns, key, f)
+	if err != nil {
+		return false, err
+	}
 	did, err := t.base.DeleteEntry(t.ns, key, f, id)
-	if err == nil && did && t.captured != nil {
-		t.captureEntryDeleted(key, id)
+	if err == nil && did {
+		t.captureEntryDeleted(key, id, before)
 	}
 	return did, err
 }
