@@ -48,6 +48,42 @@ func TestCaptureAgainstRedis(t *testing.T) {
 	t.Logf("%d commands, %d commits, %d bytes", c.sent, c.commits, c.offset)
 }
 
+// capturedEdges are commands that are told of in ways of their own.
+var capturedEdges = [][]string{
+	{"set", "timed", "v", "px", "10000000"}, {"append", "timed", "w"}, {"incrbyfloat", "n", "0.1"},
+	{"setrange", "long", "3000", "x"}, {"setrange", "long", "10", "yy"}, {"append", "long", "end"}, {"setbit", "long", "90000", "1"}, {"bitop", "not", "long2", "long"},
+	{"rpush", "l", "a", "b", "c", "b", "d"}, {"lpush", "l", "x", "y", "z"}, {"lset", "l", "1", "set"}, {"lset", "l", "-1", "last"}, {"linsert", "l", "before", "c", "in"},
+	{"lrem", "l", "-1", "b"}, {"ltrim", "l", "1", "-2"}, {"lpop", "l", "2"}, {"lmove", "l", "l", "left", "right"}, {"lmove", "l", "m", "right", "left"},
+	{"rpush", "gone", "1"}, {"expire", "gone", "1000"}, {"rpop", "gone"}, {"rpush", "gone", "2"},
+	{"zadd", "z", "inf", "i", "-inf", "j", "-0", "k", "0.1", "l", "1.7976931348623157e308", "m", "5e-324", "n"},
+	{"xgroup", "create", "x", "g", "$", "mkstream"}, {"xadd", "x", "1-1", "f", "v"}, {"xadd", "x", "2-1", "f", "v", "f", "v"}, {"xadd", "x", "3-1", "", ""},
+	{"xreadgroup", "group", "g", "alice", "count", "2", "streams", "x", ">"}, {"xreadgroup", "group", "g", "bob", "noack", "streams", "x", ">"},
+	{"xclaim", "x", "g", "carol", "0", "1-1"}, {"xclaim", "x", "g", "carol", "0", "3-1", "force", "retrycount", "7", "lastid", "9-9"},
+	{"xdel", "x", "1-1", "3-1"}, {"copy", "x", "copied"}, {"copy", "x", "copied", "db", "3"}, {"rename", "copied", "renamed"}, {"move", "renamed", "5"},
+	{"eval", "return redis.call('restore', 'restored', 10000000, redis.call('dump', 'x'))", "2", "x", "restored"},
+	{"xack", "restored", "g", "1-1"}, {"xgroup", "delconsumer", "restored", "g", "carol"}, {"xtrim", "restored", "maxlen", "0"}, {"xsetid", "restored", "3-1"},
+	{"xgroup", "destroy", "restored", "g"}, {"xgroup", "setid", "x", "g", "2-1", "entriesread", "1"}, {"xautoclaim", "x", "g", "bob", "0", "0"},
+	{"xadd", "end", "5-5", "f", "v"}, {"xadd", "end", "18446744073709551615-18446744073709551615", "f", "v"}, {"copy", "end", "end2"},
+	{"xtrim", "end", "maxlen", "0"}, {"xdel", "end2", "5-5", "18446744073709551615-18446744073709551615"},
+	{"xadd", "", "1-1", "f", "v"}, {"xdel", "", "1-1"}, {"del", "", "n"}, {"xadd", "", "0-1", "f", "v"},
+	{"multi"}, {"set", "a", "1"}, {"select", "1"}, {"set", "b", "2"}, {"select", "0"}, {"swapdb", "0", "1"}, {"set", "c", "3"}, {"exec"},
+	{"multi"}, {"swapdb", "1", "2"}, {"select", "3"}, {"flushdb"}, {"exec"}, {"select", "0"}, {"swapdb", "2", "0"},
+	{"function", "load", "#!lua name=lib\nredis.register_function('f', function(k) return redis.call('incr', k[1]) end)"}, {"fcall", "f", "1", "counted"},
+	{"eval", "redis.call('set', KEYS[1], 1) redis.pcall('lpush', KEYS[1], 2) return redis.call('nope')", "1", "scripted"},
+}
+
+// TestCapturedEdges is TestCaptureAgainstRedis for commands that do not come often.
+func TestCapturedEdges(t *testing.T) {
+	c := newCaptured(t)
+	for _, args := range capturedEdges {
+		reply, err := c.p.stave.do(args)
+		if err != nil || reply.IsError() != (args[len(args)-1] == "scripted") {
+			t.Errorf("%q: %s, %v", args, show(reply), err)
+		}
+	}
+	c.compare()
+}
+
 // captured is a store whose commits are streamed to a redis-server.
 type captured struct {
 	t       *testing.T
