@@ -427,3 +427,74 @@ func lastingFacts(r resp.Reply) resp.Reply {
 	}
 	return r
 }
+
+// TestCapturedFieldDeadlines: what is captured of hashes whose fields have deadlines, which redis-server 7.0 has not,
+// makes another store equal.
+func TestCapturedFieldDeadlines(t *testing.T) {
+	r := chance.Rand(t)
+	stores := []*db.Store{openStore(t), openStore(t)}
+	ours, other := &stavePeer{newSession(t, stores[0], nil)}, &stavePeer{newSession(t, stores[1], nil)}
+	var text []byte
+	stop, err := serverside.DB.Capture(stores[0], serverside.Capture{FieldDeadlines: true, Written: func(c serverside.Commit) { text = append(text, c.RESP...) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	number := func(n int) string { return strconv.Itoa(1 + r.IntN(n)) }
+	key := func() string { return "h" + number(3) }
+	commands := []func(field string) []string{
+		func(f string) []string { return []string{"hset", key(), f, number(9)} },
+		func(f string) []string { return []string{"hset", key(), f, number(9), "f" + number(4), number(9)} },
+		func(f string) []string { return []string{"hincrby", key(), f, number(9)} },
+		func(f string) []string { return []string{"hpexpire", key(), number(20), "fields", "1", f} },
+		func(f string) []string { return []string{"hexpire", key(), "1" + number(900), "fields", "1", f} },
+		func(f string) []string { return []string{"hpersist", key(), "fields", "1", f} },
+		func(f string) []string { return []string{"hdel", key(), f} },
+		func(f string) []string { return []string{"hgetdel", key(), "fields", "1", f} },
+		func(f string) []string {
+			return []string{"hsetex", key(), "px", "1" + number(90000), "fields", "1", f, number(9)}
+		},
+		func(string) []string { return []string{"copy", key(), key(), "replace"} },
+		func(string) []string { return []string{"rename", key(), key()} },
+		func(string) []string { return []string{"set", key(), "a string"} },
+		func(string) []string { return []string{"del", key()} },
+	}
+	for range 4000 {
+		askPeer(t, ours, commands[r.IntN(len(commands))]("f"+number(4)))
+		if other.session.Feed(text) {
+			t.Fatalf("%q closes the session", text)
+		}
+		out := other.session.Output()
+		other.session.Flushed(len(out))
+		if bytes.Contains(out, []byte("-ERR")) || bytes.Contains(out, []byte("-WRONG")) {
+			t.Fatalf("%q: %q", text, out)
+		}
+		text = text[:0]
+	}
+	time.Sleep(25 * time.Millisecond)
+	for _, store := range stores {
+		if _, err := store.Expire(time.Minute, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"h1", "h2", "h3"} {
+		for _, args := range [][]string{{"type", key}, {"hgetall", key}, {"hpexpiretime", key, "fields", "4", "f1", "f2", "f3", "f4"}} {
+			a, b := askPeer(t, ours, args), askPeer(t, other, args)
+			if args[0] == "hgetall" {
+				a.Items, b.Items = sortPairs(a.Items), sortPairs(b.Items)
+			}
+			if !same(a, b, 0, false) {
+				t.Errorf("%q: %s, and %s", args, show(a), show(b))
+			}
+		}
+	}
+}
+
+func askPeer(t *testing.T, one peer, args []string) resp.Reply {
+	t.Helper()
+	reply, err := one.do(args)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return reply
+}
