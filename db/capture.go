@@ -73,7 +73,7 @@ type captured struct {
 	fieldDeadlines bool
 	unsaid         bool // something was written that replicas are not told of
 
-	made     nsKey // a stream that has been made, with nothing in it yet
+	made     *nsKey // a stream that has been made, with nothing in it yet
 	deleting deletedEntries
 }
 
@@ -154,7 +154,7 @@ func (c *captured) mark() commands.Mark {
 func (c *captured) rollbackTo(m commands.Mark) {
 	if c != nil {
 		c.RollbackTo(m)
-		c.made, c.deleting = nsKey{}, deletedEntries{}
+		c.made, c.deleting = nil, deletedEntries{}
 	}
 }
 

@@ -19,7 +19,7 @@ func (t *txn) captureEntry(key string, id keydir.StreamID, value []byte) {
 		args = append(args, text(field))
 	}
 	t.captured.Add(t.ns, args...)
-	t.captured.made = nsKey{}
+	t.captured.made = nil
 }
 
 // deletedEntries are those that a call has deleted before it writes what is known of the stream.
@@ -60,9 +60,9 @@ func (t *txn) captureStreamMeta(key string, old, m keydir.StreamMeta, trimmed bo
 		old = d.before
 	}
 	c.deleting = deletedEntries{}
-	isNew := c.made == nsKey{t.ns, key}
+	isNew := c.made != nil && *c.made == nsKey{t.ns, key}
 	if isNew { // there is no command for that alone
-		c.made = nsKey{}
+		c.made = nil
 		c.Add(t.ns, "XADD", key, "MAXLEN", "0", "0-1", "x", "y")
 	}
 	switch {

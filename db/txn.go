@@ -168,7 +168,7 @@ func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error)
 	}
 	f, err := t.base.Collection(t.ns, key, typ)
 	if err == nil && typ == keydir.Stream && t.captured != nil && f.Empty() {
-		t.captured.made = nsKey{t.ns, key}
+		t.captured.made = &nsKey{t.ns, key}
 	}
 	return f, err
 }
