@@ -118,7 +118,7 @@ func (s *Store) backupSource(ctx context.Context) (*backup.Source, error) {
 // backupCut returns the segments of a backup. Merges keep their files until release.
 func (s *Store) backupCut() (list []commitlog.CutSegment, next uint64, release func(), err error) {
 	pin := s.pins.Hold("backup", s.opts.Logger)
-	if list, next, err = s.log.Cut(); err != nil {
+	if list, next, err = s.log.Cut(nil); err != nil {
 		s.pins.Release(pin)
 		return nil, 0, nil, err
 	}

@@ -35,6 +35,9 @@ import (
 
 // SnapshotOptions are of one Snapshot. The zero value works.
 type SnapshotOptions struct {
+	// AtCut is called at the moment of the snapshot, with the log locked: it must be O(1), and not use the store. Default:
+	// none.
+	AtCut func()
 	// Cut is called right after the moment of the snapshot, with nothing locked. Default: none.
 	Cut func()
 	// Loading is like Options.Loading. Default: none.
@@ -93,7 +96,7 @@ func (s *Store) snapshot(ctx context.Context, o SnapshotOptions, noIndex bool) (
 
 func (s *Store) openSnapshot(ctx context.Context, pin *pins.Pin, o SnapshotOptions, noIndex bool) (opened *Store, err error) {
 	begin := time.Now()
-	list, next, err := s.log.Cut()
+	list, next, err := s.log.Cut(o.AtCut)
 	if err != nil {
 		return nil, err
 	}

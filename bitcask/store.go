@@ -61,6 +61,7 @@ type Store struct {
 	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 
 	syncing syncMode
+	effects effects
 
 	recoveryMu   sync.Mutex // guards recovery once the store is open
 	recovery     Recovery

@@ -48,6 +48,7 @@ type Tx struct {
 
 	call Savepoint // from before the call in progress: see refuse
 
+	effects    any             // see SetEffects
 	frame      commitlog.Frame // scratch of encode
 	frameStart int             // where the frame begins in buf
 	order      []byte          // scratch of PutScored

@@ -71,7 +71,7 @@ func (t *Tx) forget() {
 	clear(t.values)
 	clear(t.frame.Values)
 	t.buf, t.outOfLine, t.touched = t.buf[:format.FrameHeaderSize], 0, t.touched[:0]
-	t.spaces, t.values = t.spaces[:0], t.values[:0]
+	t.spaces, t.values, t.effects = t.spaces[:0], t.values[:0], nil
 }
 
 // WaitDurable returns when the commit with this ticket is as durable as
@@ -191,6 +191,10 @@ func (t *Tx) encode() *commitlog.Frame {
 	t.frameStart = start
 	f.Bytes = t.buf[start:]
 	f.Size = int64(len(f.Bytes) + t.outOfLine)
+	f.Effects = t.effects
+	if f.Effects == nil && t.s.effects.wanted.Load() {
+		f.Effects = t.missing()
+	}
 	return f
 }
 

@@ -76,7 +76,22 @@ var storeUses = map[string]struct {
 		}
 		return err
 	}, true},
-	"Sync": {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
+	"SnapshotAt": {func(_ *testing.T, s *db.Store) error {
+		snap, err := serverside.DB.SnapshotAt(s, context.Background(), func() {})
+		if err == nil {
+			err = snap.Close()
+		}
+		return err
+	}, true},
+	"Capture": {func(_ *testing.T, s *db.Store) error {
+		stop, err := serverside.DB.Capture(s, serverside.Capture{Written: func(serverside.Commit) {}})
+		if err == nil {
+			stop()
+		}
+		return err
+	}, true},
+	"NextSequence": {func(_ *testing.T, s *db.Store) error { serverside.DB.NextSequence(s); return nil }, false},
+	"Sync":         {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
 	"InterruptibleKeyspace": {func(_ *testing.T, s *db.Store) error {
 		_, err := serverside.DB.InterruptibleKeyspace(s, func() error { return nil }).Keys("*")
 		return err

@@ -15,6 +15,9 @@ func (t *Tx) held() int {
 	if t.check() != nil {
 		return 0
 	}
+	if t.captured != nil {
+		return t.base.Held() + t.captured.Len()
+	}
 	return t.base.Held()
 }
 

@@ -131,7 +131,7 @@ func (k Key) Rename(to string, options ...WriteOption) error {
 	if err != nil {
 		return err
 	}
-	return k.transfer(k.ns, to, options, func(t, _ *Tx) (moved, ok bool, err error) { return k.on(t).Rename(to, condition) })
+	return k.transfer("RENAME", k.ns, to, options, func(t, _ *Tx) (moved, ok bool, err error) { return k.on(t).Rename(to, condition) })
 }
 
 func (k Key) on(t *Tx) structures.Key { return structures.Key{Txn: t.txn(), Key: k.key} }

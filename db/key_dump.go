@@ -134,12 +134,21 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 		_, err := k.on(t).Delete()
 		return err
 	}
+	m := t.captured.mark()
 	quiet := structures.Key{Txn: structures.Quiet{Txn: t.txn()}, Key: k.key}
 	if _, err := quiet.Delete(); err != nil {
 		return err
 	}
 	if err := k.put(quiet.Txn, t.now(), value); err != nil {
 		return err
+	}
+	if t.captured != nil && value.Kind == rdb.StreamKind {
+		// No other command makes a pending entry whose entry is gone. The payload may be of a newer version than replicas know.
+		payload, err := k.dump(t)
+		if err != nil {
+			return err
+		}
+		t.captured.Describe(m, t.ns, "RESTORE", k.key, "0", string(payload), "REPLACE")
 	}
 	if o.deadline != clearDeadline {
 		if _, err := quiet.Expire(o.n, t.now(), 0); err != nil {

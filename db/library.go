@@ -12,7 +12,15 @@ func (t *Tx) putLibrary(name, text string) error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
-	return t.base.PutLibrary(name, []byte(text))
+	err := t.base.PutLibrary(name, []byte(text))
+	switch {
+	case err != nil || t.captured == nil:
+	case text == "":
+		t.captured.Add(t.ns, "FUNCTION", "DELETE", name)
+	default:
+		t.captured.Add(t.ns, "FUNCTION", "LOAD", "REPLACE", text)
+	}
+	return err
 }
 
 func (s *Store) libraries() (map[string]string, error) { return s.base.Libraries() }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"iter"
+	"strconv"
 
 	"github.com/stavedb/stave/structures"
 )
@@ -115,7 +116,11 @@ func (l List) All() iter.Seq2[[]byte, error] {
 // Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key.
 // O(1) a deleted element.
 func (l List) Trim(start, stop int64) error {
-	return l.do(writing, func(t *Tx) error { return l.on(t).Trim(start, stop) })
+	return l.do(writing, func(t *Tx) error {
+		return t.described(l.key, func() error { return l.on(t).Trim(start, stop) }, func() []string {
+			return []string{"LTRIM", l.key, strconv.FormatInt(start, 10), strconv.FormatInt(stop, 10)}
+		})
+	})
 }
 
 // InsertBefore puts value before the first element that equals pivot and returns the new length, -1 if no element does,
@@ -127,14 +132,32 @@ func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(t
 func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
 
 func (l List) insert(before bool, pivot, value []byte) (int, error) {
-	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Insert(before, pivot, value) })
+	return call(l.handle, writing, func(t *Tx) (n int, err error) {
+		err = t.described(l.key, func() error {
+			n, err = l.on(t).Insert(before, pivot, value)
+			return err
+		}, func() []string {
+			where := "AFTER"
+			if before {
+				where = "BEFORE"
+			}
+			return []string{"LINSERT", l.key, where, string(pivot), string(value)}
+		})
+		return n, err
+	})
 }
 
 // Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is
 // positive, the last -count if it is negative, all if it is 0. O(n): it reads every element that it has to, and then
 // moves as few as closing the gaps allows.
 func (l List) Remove(count int64, value []byte) (int, error) {
-	return call(l.handle, writing, func(t *Tx) (int, error) { return l.on(t).Remove(count, value) })
+	return call(l.handle, writing, func(t *Tx) (n int, err error) {
+		err = t.described(l.key, func() error {
+			n, err = l.on(t).Remove(count, value)
+			return err
+		}, func() []string { return []string{"LREM", l.key, strconv.FormatInt(count, 10), string(value)} })
+		return n, err
+	})
 }
 
 // End is an end of a list.

@@ -1,7 +1,9 @@
 package db
 
 import (
+	"cmp"
 	"errors"
+	"strconv"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/structures"
@@ -24,11 +26,15 @@ func (t *Tx) flush() error {
 	if err != nil {
 		return err
 	}
+	m := t.captured.mark()
 	all := t.txn()
 	for _, key := range keys {
 		if _, err := all.Drop(key); err != nil {
 			return err
 		}
+	}
+	if t.captured != nil {
+		t.captured.Describe(m, t.ns, "FLUSHDB")
 	}
 	(*txn)(t).changedWhole()
 	(*txn)(t).note(structures.EventFlushed, "")
@@ -57,6 +63,12 @@ func (t *Tx) swap(a, b int) error {
 	if err != nil {
 		return err
 	}
+	if t.captured != nil { // SWAPDB takes along what has expired, which stays here
+		if err := cmp.Or((*txn)(first).dropExpired(), (*txn)(second).dropExpired()); err != nil {
+			return err
+		}
+	}
+	m := t.captured.mark()
 	ofFirst, err := first.Keyspace().Keys("*")
 	if err != nil {
 		return err
@@ -73,6 +85,9 @@ func (t *Tx) swap(a, b int) error {
 	}
 	if err := aside.moveAll(ofFirst, second); err != nil {
 		return err
+	}
+	if t.captured != nil {
+		t.captured.Describe(m, t.ns, "SWAPDB", strconv.Itoa(a), strconv.Itoa(b))
 	}
 	(*txn)(first).changedWhole()
 	(*txn)(second).changedWhole()

@@ -22,6 +22,9 @@ func init() {
 		PutLibrary:            (*Tx).putLibrary,
 		Libraries:             (*Store).libraries,
 		LibraryChanges:        (*Store).libraryChanges,
+		Capture:               (*Store).startCapture,
+		SnapshotAt:            (*Store).snapshotAt,
+		NextSequence:          (*Store).nextSequence,
 		SetExpiryCycle:        (*Store).setExpiryCycle,
 	})
 }

@@ -37,7 +37,10 @@ import (
 // Errors: ErrClosed, ErrNested within a View or Update of s, ErrReadOnly if s is open for reading (it is of one moment
 // already), ErrFailed if it refuses writes, a *bitcask.CorruptError, the context's, or the file system's. Then there is
 // no snapshot, and nothing has changed.
-func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
+func (s *Store) Snapshot(ctx context.Context) (*Store, error) { return s.snapshotAt(ctx, nil) }
+
+// snapshotAt is Snapshot that calls atCut, unless it is nil, at its moment, with the log locked.
+func (s *Store) snapshotAt(ctx context.Context, atCut func()) (*Store, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func (s *Store) Snapshot(ctx context.Context) (*Store, error) {
 	// Not before the cut: everything that was seen as gone by the writer of a commit in the snapshot is gone in it.
 	c.clock.wall = s.clock.wall
 	cut := func() { c.clock.still = s.clock.now() }
-	if c.base, err = s.base.Snapshot(ctx, bitcask.SnapshotOptions{Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
+	if c.base, err = s.base.Snapshot(ctx, bitcask.SnapshotOptions{AtCut: atCut, Cut: cut, Loading: loading, Logger: c.opts.Logger}); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
 	c.clock.loadShown(c.base) // as the log had it at the cut

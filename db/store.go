@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,7 @@ type core struct {
 	names     methodNames  // for Options.Observe
 	counters  counters
 	watchers  watchers
+	capture   atomic.Pointer[capture] // nil: nobody wants to know what commits amount to
 	listeners listeners
 	ordered   *orderedKeys   // nil without Options.OrderedKeys
 	reloaded  *ttl.Deadlines // of a store that follows, while it is read again
@@ -276,15 +278,16 @@ func (s *Store) run(write bool, keys []string, fn func(*Tx) error) (err error) {
 
 // Flush empties the namespace, whatever its size, in one small commit. The memory of its content is
 // released in the background.
-func (s *Store) Flush() error { return s.flush(func() []int { return []int{s.ns} }) }
+func (s *Store) Flush() error { return s.flush(func() []int { return []int{s.ns} }, "FLUSHDB") }
 
 // FlushAll empties every namespace in one small commit.
-func (s *Store) FlushAll() error { return s.flush(s.base.Namespaces) }
+func (s *Store) FlushAll() error { return s.flush(s.base.Namespaces, "FLUSHALL") }
 
-// flush drops the namespaces that list returns, with everything locked.
-func (s *Store) flush(list func() []int) error {
+// flush drops the namespaces that list returns, with everything locked. The command does the same in that of s.
+func (s *Store) flush(list func() []int, command string) error {
 	return s.withAll(func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error) {
 		namespaces := list()
+		s.captureWhole(t, command)
 		dropped, ticket, err := t.Flush(namespaces...)
 		if err == nil {
 			*noticed = s.watchers.missedIn(namespaces)
@@ -311,6 +314,7 @@ func (s *Store) Swap(a, b int) error {
 			return 0, nil // as in Redis: nothing changes, also for watches of a key
 		}
 		keys := s.notifySwapped(t, a, b)
+		s.captureWhole(t, "SWAPDB", strconv.Itoa(a), strconv.Itoa(b))
 		ticket, err := t.Swap(a, b)
 		if err == nil {
 			*noticed = keys

@@ -2,6 +2,7 @@ package db
 
 import (
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/stavedb/stave/structures"
@@ -212,7 +213,22 @@ type StreamSetID = structures.StreamSetID
 // exist, and fails with structures.ErrStreamSetTop, ErrStreamSetAdded or ErrStreamSetDeleted if the stream holds more
 // than that. O(1).
 func (s Stream) SetID(last StreamID, o StreamSetID) error {
-	ok, err := call(s.handle, writing, func(t *Tx) (bool, error) { return s.on(t).SetID(last, o) })
+	ok, err := call(s.handle, writing, func(t *Tx) (ok bool, err error) {
+		err = t.described(s.key, func() error {
+			ok, err = s.on(t).SetID(last, o)
+			return err
+		}, func() []string {
+			args := []string{"XSETID", s.key, last.String()}
+			if o.Added != nil {
+				args = append(args, "ENTRIESADDED", strconv.FormatUint(*o.Added, 10))
+			}
+			if o.Deleted != nil {
+				args = append(args, "MAXDELETEDID", o.Deleted.String())
+			}
+			return args
+		})
+		return ok, err
+	})
 	return found(ok, err)
 }
 

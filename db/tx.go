@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
+	commands "github.com/stavedb/stave/internal/effects"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 	"github.com/stavedb/stave/ttl"
@@ -55,7 +56,8 @@ type txState struct {
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
 
-	effects *effects // nil while no effects are wanted
+	effects  *effects  // nil while no effects are wanted
+	captured *captured // what the commit amounts to; nil unless that is captured
 
 	group   *structures.NotedGroup // nil until it is needed
 	groupNS int                    // the namespace of its stream
@@ -100,6 +102,7 @@ var (
 func (s *Store) newTx(base *bitcask.Tx, write bool) *Tx {
 	first := &firstTx{unit: txState{store: s, base: base, write: write, shown: true}}
 	first.unit.clock, first.unit.gone = s.clock.read()
+	first.unit.captured = s.capturing(write)
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	return &first.Tx
 }
@@ -111,7 +114,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // pooledTx is newTx for a transaction that no caller gets to see.
 func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, group: first.unit.group}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, captured: s.capturing(write), group: first.unit.group}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	base.Borrow() // the caller waits for the commit with what it gave
 	return first
@@ -135,7 +138,7 @@ func (f *firstTx) recycle() {
 	if cap(u.deadlines) > keep {
 		u.deadlines = nil
 	}
-	u.store, u.base, u.err = nil, nil, nil
+	u.store, u.base, u.err, u.captured = nil, nil, nil, nil
 	if u.group != nil {
 		*u.group = structures.NotedGroup{}
 	}
@@ -186,12 +189,18 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 		return t.finishTracked(err)
 	}
 	if err == nil && t.write {
-		var n uint64
-		n, err = t.base.Commit()
-		ticket = Ticket(n)
+		ticket, err = t.commit()
 	}
 	t.release(err)
 	return ticket, err
+}
+
+func (t *Tx) commit() (Ticket, error) {
+	if t.captured != nil {
+		t.base.SetEffects(t.captured.take())
+	}
+	n, err := t.base.Commit()
+	return Ticket(n), err
 }
 
 // finishTracked is finish for a transaction that others want to know of. It
@@ -209,9 +218,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 		t.serveWaiters()
 	}
 	if err == nil && t.write {
-		var n uint64
-		n, err = t.base.Commit()
-		ticket = Ticket(n)
+		ticket, err = t.commit()
 	}
 	outcome = err
 	if err == nil {
@@ -274,6 +281,7 @@ type Savepoint struct {
 	events    int
 	changes   int
 	hooks     int
+	captured  commands.Mark
 }
 
 // Savepoint marks this moment.
@@ -281,7 +289,7 @@ func (t *Tx) Savepoint() Savepoint {
 	if t.ended.Load() {
 		return Savepoint{}
 	}
-	sp := Savepoint{of: t.txState, base: t.base.Savepoint(), deadlines: len(t.deadlines)}
+	sp := Savepoint{of: t.txState, base: t.base.Savepoint(), deadlines: len(t.deadlines), captured: t.captured.mark()}
 	if t.effects != nil {
 		sp.events, sp.changes, sp.hooks = len(t.effects.events), len(t.effects.changes), len(t.effects.hooks)
 	}
@@ -314,6 +322,7 @@ func (t *Tx) rollbackTo(sp Savepoint) error {
 		return err
 	}
 	t.undoDeadlines(sp.deadlines)
+	t.captured.rollbackTo(sp.captured)
 	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]

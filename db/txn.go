@@ -135,6 +135,9 @@ func (t *txn) PutString(key string, value []byte) error {
 	if err := t.base.PutString(t.ns, key, value); err != nil {
 		return err
 	}
+	if t.captured != nil {
+		t.captured.Add(t.ns, "SET", key, text(value), "KEEPTTL")
+	}
 	t.noteFields(key, 0) // of a hash that it has replaced
 	return nil
 }
@@ -148,6 +151,9 @@ func (t *txn) PutChunks(key string, value []byte, size int) (keydir.Collection, 
 		return keydir.Collection{}, err
 	}
 	f, err := t.base.PutChunks(t.ns, key, value, size)
+	if err == nil && t.captured != nil {
+		t.captured.Add(t.ns, "SET", key, text(value))
+	}
 	if err == nil && existed && timed {
 		err = t.SetDeadline(key, ms)
 	}
@@ -160,28 +166,48 @@ func (t *txn) Collection(key string, typ keydir.Type) (keydir.Collection, error)
 	if _, err := t.hideExpired(key); err != nil {
 		return keydir.Collection{}, err
 	}
-	return t.base.Collection(t.ns, key, typ)
+	f, err := t.base.Collection(t.ns, key, typ)
+	if err == nil && typ == keydir.Stream && t.captured != nil && f.Empty() {
+		t.captured.made = &nsKey{t.ns, key}
+	}
+	return f, err
 }
 
 func (t *txn) PutElem(key string, f keydir.Collection, elem string, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutElem(t.ns, key, f, elem, value)
+	err := t.base.PutElem(t.ns, key, f, elem, value)
+	if err == nil && t.captured != nil {
+		err = t.captureElem(key, f, elem, value)
+	}
+	return err
 }
 
 func (t *txn) PutScored(key string, f keydir.Collection, elem string, score uint64) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutScored(t.ns, key, f, elem, score)
+	err := t.base.PutScored(t.ns, key, f, elem, score)
+	if err == nil && t.captured != nil {
+		t.captureScored(key, elem, score)
+	}
+	return err
 }
 
 func (t *txn) PutIndex(key string, f keydir.Collection, index int64, value []byte) error {
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutIndex(t.ns, key, f, index, value)
+	if t.captured == nil {
+		return t.base.PutIndex(t.ns, key, f, index, value)
+	}
+	head, tail := f.Bounds()
+	err := t.base.PutIndex(t.ns, key, f, index, value)
+	if err == nil {
+		t.captureIndex(key, f, head, tail, index, value)
+	}
+	return err
 }
 
 func (t *txn) DeleteElem(key string, f keydir.Collection, elem string) (bool, error) {
@@ -189,6 +215,9 @@ func (t *txn) DeleteElem(key string, f keydir.Collection, elem string) (bool, er
 		return false, err
 	}
 	existed, err := t.base.DeleteElem(t.ns, key, f, elem)
+	if err == nil && existed && t.captured != nil {
+		t.captureDeleted(key, f.Type(), elem)
+	}
 	if err != nil || !existed || f.Type() != keydir.Hash {
 		return existed, err
 	}
@@ -199,14 +228,29 @@ func (t *txn) PutEntry(key string, f keydir.Collection, id keydir.StreamID, valu
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutEntry(t.ns, key, f, id, value)
+	err := t.base.PutEntry(t.ns, key, f, id, value)
+	if err == nil && t.captured != nil {
+		t.captureEntry(key, id, value)
+	}
+	return err
 }
 
 func (t *txn) DeleteEntry(key string, f keydir.Collection, id keydir.StreamID) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
 	}
-	return t.base.DeleteEntry(t.ns, key, f, id)
+	if t.captured == nil {
+		return t.base.DeleteEntry(t.ns, key, f, id)
+	}
+	before, err := t.base.StreamMeta(t.ns, key, f)
+	if err != nil {
+		return false, err
+	}
+	did, err := t.base.DeleteEntry(t.ns, key, f, id)
+	if err == nil && did {
+		t.captureEntryDeleted(key, id, before)
+	}
+	return did, err
 }
 
 func (t *txn) StreamMeta(key string, f keydir.Collection) (keydir.StreamMeta, error) {
@@ -218,7 +262,18 @@ func (t *txn) LastEntryID(key string, f keydir.Collection) (keydir.StreamID, err
 }
 
 func (t *txn) PutStreamMeta(key string, f keydir.Collection, m keydir.StreamMeta) error {
-	return t.base.PutStreamMeta(t.ns, key, f, m)
+	if t.captured == nil {
+		return t.base.PutStreamMeta(t.ns, key, f, m)
+	}
+	first, some := f.FirstEntry()
+	old, err := t.base.StreamMeta(t.ns, key, f)
+	if err == nil {
+		err = t.base.PutStreamMeta(t.ns, key, f, m)
+	}
+	if err == nil {
+		t.captureStreamMeta(key, old, m, some && first.Less(m.First))
+	}
+	return err
 }
 
 func (t *txn) StreamGroups(key string) (keydir.Collection, error) {
@@ -240,21 +295,50 @@ func (t *txn) PutGroups(key string, all keydir.Collection, elem string, value []
 	if err := t.Step(1); err != nil {
 		return err
 	}
-	return t.base.PutGroups(t.ns, key, all, elem, value)
+	if t.captured == nil {
+		return t.base.PutGroups(t.ns, key, all, elem, value)
+	}
+	names, err := t.groupNames(key, elem, value)
+	if err == nil {
+		err = t.base.PutGroups(t.ns, key, all, elem, value)
+	}
+	if err == nil {
+		t.captureGroups(key, elem, value, names)
+	}
+	return err
 }
 
 func (t *txn) DeleteGroups(key string, all keydir.Collection, elem string) (int, error) {
 	if err := t.Step(1); err != nil {
 		return 0, err
 	}
-	return t.base.DeleteGroups(t.ns, key, all, elem)
+	if t.captured == nil {
+		return t.base.DeleteGroups(t.ns, key, all, elem)
+	}
+	names, err := t.groupNames(key, elem, nil)
+	if err != nil {
+		return 0, err
+	}
+	n, err := t.base.DeleteGroups(t.ns, key, all, elem)
+	if err == nil && n > 0 {
+		t.captureGroupsDeleted(key, elem, names)
+	}
+	return n, err
 }
 
 func (t *txn) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
 	if err := t.Step(1); err != nil {
 		return 0, err
 	}
-	return t.base.DeleteRange(t.ns, key, f, from, to)
+	if t.captured == nil {
+		return t.base.DeleteRange(t.ns, key, f, from, to)
+	}
+	head, tail := f.Bounds()
+	n, err := t.base.DeleteRange(t.ns, key, f, from, to)
+	if err == nil && n > 0 {
+		t.captureRange(key, head, tail, from, to)
+	}
+	return n, err
 }
 
 func (t *txn) Drop(key string) (bool, error) {
@@ -271,6 +355,9 @@ func (t *txn) Drop(key string) (bool, error) {
 func (t *txn) drop(key string) (bool, error) {
 	existed, err := t.base.Drop(t.ns, key)
 	if err == nil {
+		if existed && t.captured != nil {
+			t.captured.Join(t.ns, 1, 0, "DEL", key)
+		}
 		t.noteDeadline(key, 0)
 		t.noteFields(key, 0)
 		t.offerMissing(key)
@@ -288,6 +375,9 @@ func (t *txn) SetDeadline(key string, ms int64) error {
 	if err := t.base.SetDeadline(t.ns, key, ms); err != nil {
 		return err
 	}
+	if t.captured != nil {
+		t.captureDeadline(key, ms)
+	}
 	t.noteDeadline(key, ms)
 	return nil
 }
@@ -298,6 +388,9 @@ func (t *txn) ClearDeadline(key string) (bool, error) {
 	}
 	had, err := t.base.ClearDeadline(t.ns, key)
 	if err == nil {
+		if had && t.captured != nil {
+			t.captured.Add(t.ns, "PERSIST", key)
+		}
 		t.noteDeadline(key, 0)
 	}
 	return had, err
@@ -310,6 +403,9 @@ func (t *txn) SetFieldDeadline(key, field string, ms int64) error {
 	if err := t.base.SetFieldDeadline(t.ns, key, field, ms); err != nil {
 		return err
 	}
+	if t.captured != nil {
+		t.captureFieldDeadline(key, field, ms)
+	}
 	if first, ok := t.store.fields.Get(t.space(), key); !ok || ms < first {
 		t.noteFields(key, ms)
 	}
@@ -320,6 +416,9 @@ func (t *txn) ClearFieldDeadline(key, field string) (bool, error) {
 	had, err := t.base.ClearFieldDeadline(t.ns, key, field)
 	if err != nil || !had {
 		return false, err
+	}
+	if t.captured != nil {
+		t.captureFieldDeadline(key, field, 0)
 	}
 	return true, t.fieldDeadlineGone(key)
 }

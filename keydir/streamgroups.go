@@ -125,6 +125,14 @@ func PendingScore(group, consumer uint32) uint64 {
 // GroupNumber is the number that ends a score: that of a group if the score is a group's, else that of a consumer.
 func GroupNumber(score uint64) uint32 { return uint32(score & MaxGroup) }
 
+// GroupOf is the number of the group in the name of what a group has, or of a tombstone; ok is false for a group itself.
+func GroupOf(elem []byte) (group uint32, ok bool) {
+	if elem[0] == 'g' {
+		return 0, false
+	}
+	return parseGroup(elem)
+}
+
 // parseGroup reads the number of the group in a name.
 func parseGroup(elem []byte) (uint32, bool) {
 	if len(elem) < groupPrefix {

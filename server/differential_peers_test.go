@@ -179,6 +179,7 @@ type pair struct {
 	opened       int    // how often it was
 	store        *db.Store
 	stop         func() // ends the server; nil if there is only a session
+	socket       string // of the server
 	stave, redis peer
 	together     int // how many commands may be sent in one piece
 	queued       [][]string
@@ -239,14 +240,12 @@ func (p *pair) connect(transport server.Transport) peer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.socket = filepath.Join(dir, "s")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	store := p.store
 	go func() { done <- server.Serve(ctx, ln, store, &server.Options{Transport: transport}) }()
-	conn, err := net.Dial("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	conn := p.dial()
 	p.stop = func() {
 		_ = conn.Close()
 		cancel()
@@ -255,6 +254,16 @@ func (p *pair) connect(transport server.Transport) peer {
 		}
 	}
 	return &redisPeer{conn, resp.NewDecoder(conn)}
+}
+
+// dial connects to the server.
+func (p *pair) dial() net.Conn {
+	p.t.Helper()
+	conn, err := net.Dial("unix", p.socket)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return conn
 }
 
 // reset brings both servers into the state of new ones.

@@ -28,6 +28,10 @@ func (v *Server) figures() *stats.Figures {
 		Channels: v.state.Hub.Count(pubsub.Channel), Patterns: v.state.Hub.Count(pubsub.Pattern), Shards: v.state.Hub.Count(pubsub.Shard),
 		MaxMemory: v.state.Tunables.MaxMemory.Load(), CountedMemory: v.state.CountedMemory(time.Now()),
 	}
+	replicas := v.state.Replicas
+	f.Replication = replicas.Stream.Figures(time.Now())
+	f.FullSyncs, f.PartialSyncs = replicas.FullSyncs.Load(), replicas.PartialSyncs.Load()
+	f.PartialRefused, f.ReplicaBytes = replicas.PartialRefused.Load(), replicas.Sent.Load()
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
 	}

@@ -68,8 +68,8 @@ func appendEntry(dst []byte, fields [][]byte) []byte {
 	return dst
 }
 
-// parseEntry appends fields and values to list.
-func parseEntry(list [][]byte, value []byte) ([][]byte, bool) {
+// ParseEntry appends the fields and values of an entry, as PutEntry has it, to list.
+func ParseEntry(list [][]byte, value []byte) ([][]byte, bool) {
 	for len(value) > 0 {
 		size, n := binary.Uvarint(value)
 		if n <= 0 || size > uint64(len(value)-n) {

@@ -137,7 +137,7 @@ func (r *entryReader) read(id StreamID) (fields [][]byte, there bool, err error)
 		return nil, false, err
 	}
 	var ok bool
-	if r.list, ok = parseEntry(r.list[:0], r.value); !ok {
+	if r.list, ok = ParseEntry(r.list[:0], r.value); !ok {
 		return nil, false, &EntryError{Key: r.s.Key, ID: id}
 	}
 	return r.list, true, nil

@@ -93,7 +93,7 @@ func (v *streamVisitor) read(s Stream, visit func(id StreamID, fields [][]byte) 
 	start := 0
 	for i, end := range v.ends {
 		var ok bool
-		if v.fields, ok = parseEntry(v.fields[:0], v.buf[start:end]); !ok {
+		if v.fields, ok = ParseEntry(v.fields[:0], v.buf[start:end]); !ok {
 			return i, false, &EntryError{Key: s.Key, ID: v.ids[i]}
 		}
 		if !visit(v.ids[i], v.fields) {

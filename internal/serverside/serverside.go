@@ -14,5 +14,11 @@ import (
 // DB are the functions.
 var DB = calls.Of[*db.Store, *db.Tx, db.Keyspace]()
 
+// Commit and Capture are of DB.Capture.
+type (
+	Commit  = calls.Commit
+	Capture = calls.Capture
+)
+
 // Change is what DB.OnChangesAndReads reports.
 type Change = calls.Change

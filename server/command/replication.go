@@ -2,22 +2,15 @@ package command
 
 import "github.com/stavedb/stave/internal/number"
 
-// This server is always a master without replicas. Tools that ask get Redis's answers for that, and what
-// would make it a replica is refused.
+// This server is always a master. What would make it a replica is refused.
 
 var replicationCommands = []*Command{
-	roleCommand,
 	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
 	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
 	{Name: "failover", Arity: -1, Flags: Admin | NoScript | Stale, Group: GroupServer, Run: failoverCommand},
 }
 
 const replicaFlags = Admin | NoScript | Stale | NoAsyncLoading
-
-var roleCommand = &Command{
-	Name: "role", Arity: 1, Flags: Describes | OfSession | Fast | Dangerous | AdminCategory, Group: GroupServer,
-	Run: func(c *Call) error { return c.Reply([]any{"master", 0, []any{}}) },
-}
 
 // replicaofCommand is REPLICAOF and SLAVEOF.
 func replicaofCommand(c *Call) error {

@@ -17,9 +17,10 @@ type CutSegment struct {
 }
 
 // Cut is the log at a moment between two commits, and the sequence number after its last record. It delays others only
-// for one pass over the list of segments. The listed segments hold everything written before: a merge lists its output,
+// for one pass over the list of segments. at is called with the log locked, unless it is nil: it must not use the log,
+// and must be O(1). The listed segments hold everything written before: a merge lists its output,
 // and removes its inputs, only when all that it relied on is in the log.
-func (l *Log) Cut() (list []CutSegment, next uint64, err error) {
+func (l *Log) Cut(at func()) (list []CutSegment, next uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil {
@@ -30,6 +31,9 @@ func (l *Log) Cut() (list []CutSegment, next uint64, err error) {
 		if list[i].Segment == l.active && !l.shown {
 			list[i].Foot.Time = time.Now().UnixMilli()
 		}
+	}
+	if at != nil {
+		at()
 	}
 	return list, l.writeSeq, nil
 }

@@ -8,6 +8,7 @@ type Frame struct {
 	Records []int    // where each record begins in Bytes
 	Values  [][]byte // for each record, its value if that is out of line, else nil; empty if none is
 	Size    int64    // in the log, all values included
+	Effects any      // for who has asked for them with OnWritten; nil: none
 }
 
 // finish fills in header and checksums for a place in the log, and splits the frame into pieces if values are out of

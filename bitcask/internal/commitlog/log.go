@@ -45,6 +45,8 @@ type Log struct {
 	cuts     uint64 // truncations after failed writes; those above syncing.cuts may not be on disk
 	syncing  syncState
 	rotation rotation
+
+	onWritten func(effects any, next uint64) // of OnWritten
 }
 
 // writeGroup is frames that one write will carry. The first of its writers waits for turn, which is
@@ -60,9 +62,16 @@ type writeGroup struct {
 	first   uint64 // sequence of the first record
 	next    uint64 // sequence after the last
 	members int
+	effects []frameEffects // of the frames that have some
 	turn    chan struct{}
 	done    chan struct{}
 	err     error // valid once done is closed
+}
+
+// frameEffects are those of a frame, and the sequence number after it.
+type frameEffects struct {
+	effects any
+	next    uint64
 }
 
 const (
@@ -105,6 +114,15 @@ func (l *Log) Init(env Environment) {
 // waits.
 func (l *Log) SetWaited(waited bool) { l.waited.Store(waited) }
 
+// OnWritten calls fn for each frame with effects that is written from now on, with the sequence number after it, in the
+// order of the log. What Cut shows holds exactly the frames that fn was called for before it. fn is called with the log
+// locked: it must not use the log, and must be O(1). nil ends that.
+func (l *Log) OnWritten(fn func(effects any, next uint64)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onWritten = fn
+}
+
 // Append writes a commit and returns the place of its frame. The sequence numbers of its records
 // begin at seq.
 func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
@@ -137,6 +155,7 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 		}
 		g := writeGroup{at: at, first: seq}
 		g.add(f.finish(h, sg.Seed, uint32(at)))
+		g.addEffects(f, seq+n)
 		g.size, g.recs, g.next = size, n, seq+n
 		return sg, at, seq, l.write(sg, &g)
 	}
@@ -150,6 +169,7 @@ func (l *Log) Append(f *Frame) (sg *segment.Segment, at int64, seq uint64, err e
 	} else {
 		g.add(f.finish(h, sg.Seed, uint32(at)))
 	}
+	g.addEffects(f, seq+n)
 	g.size += size
 	g.recs += n
 	g.next = seq + n
@@ -229,6 +249,12 @@ func (g *writeGroup) add(frame []byte, pieces [][]byte) {
 	}
 }
 
+func (g *writeGroup) addEffects(f *Frame, next uint64) {
+	if f.Effects != nil {
+		g.effects = append(g.effects, frameEffects{f.Effects, next})
+	}
+}
+
 // gatherBytes is how many bytes of short pieces are gathered for one write; longer pieces are
 // written in place.
 const gatherBytes = 128 << 10
@@ -281,6 +307,11 @@ func (l *Log) wroteLocked(sg *segment.Segment, g *writeGroup, err error) {
 		l.foot.MaxSeq = g.next - 1
 		l.writeSeq = g.next
 		l.commits += uint64(max(g.members, 1)) // a writer alone is no member
+		if l.onWritten != nil {
+			for _, e := range g.effects {
+				l.onWritten(e.effects, e.next)
+			}
+		}
 		l.noteRoomLocked()
 		l.prepareLocked()
 	}

@@ -25,6 +25,13 @@ func (l *Log) Next() uint64 {
 	return l.nextSeq
 }
 
+// Written is the sequence number after the last record that has been written.
+func (l *Log) Written() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writeSeq
+}
+
 // Reach notes, while the store is opened, that all sequence numbers below next have been given.
 func (l *Log) Reach(next uint64) {
 	l.mu.Lock()

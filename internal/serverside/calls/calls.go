@@ -2,6 +2,8 @@
 // types of db are parameters, because db imports it.
 package calls
 
+import "context"
+
 // Change is something that a commit has done to a key, or a read in between that NoteRead has noted.
 type Change struct {
 	Namespace int
@@ -12,6 +14,26 @@ type Change struct {
 	Read bool
 	// Origin is what SetOrigin has set; 0 by default, and for what the store does by itself.
 	Origin int64
+}
+
+// Commit is what one commit amounts to, for replicas: commands that have the same outcome on an equal state.
+type Commit struct {
+	// RESP is the commands for a client that has selected the database First, and leaves Last selected: MULTI ... EXEC
+	// where there are several. The store does not use its memory again. It is empty for a commit that the store cannot
+	// describe, which no part of it should do: whoever has followed the commits cannot go on from there.
+	RESP        []byte
+	First, Last int
+	Next        uint64 // the sequence number after the commit
+}
+
+// Capture says what is captured of each commit.
+type Capture struct {
+	// Written is called for each commit that changes keys or libraries, right after it is in the log and before anybody
+	// sees it, in the order of the log. The log is locked meanwhile: it must not use the store, and must be O(1).
+	Written func(Commit)
+	// FieldDeadlines includes the deadlines of fields of hashes, which Redis has since 7.4. What they delete is there in
+	// any case.
+	FieldDeadlines bool
 }
 
 // DB are the functions on stores and transactions. Their locks, and their errors within a closure or a callback of
@@ -78,6 +100,16 @@ type DB[Store, Tx, Keyspace any] struct {
 	// LibraryChanges returns a number that grows when a library is put or deleted: while it stays the same, so do they.
 	// It may grow without such a change.
 	LibraryChanges func(s Store) uint64
+
+	// Capture has the commits that begin from now on captured, until stop: what it returns after holds all of them. It
+	// waits for transactions that run. It fails if there is a capture already, and with db.ErrReadOnly.
+	Capture func(s Store, c Capture) (stop func(), err error)
+	// SnapshotAt is Store.Snapshot. atCut is called at its moment, with the log locked: the snapshot holds exactly the
+	// commits that Capture.Written was called for before it.
+	SnapshotAt func(s Store, ctx context.Context, atCut func()) (Store, error)
+	// NextSequence is the sequence number of the next record to be written: Commit.Next, until another commit, or a note
+	// that the store makes of itself, is written.
+	NextSequence func(s Store) uint64
 
 	// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
 	// deleted or not.

@@ -74,17 +74,18 @@ var mayImport = map[string][]string{
 	"server/internal/session":   roomsOfServer("clients", "shared", "dispatch", "scripting"),
 	"server/internal/transport": roomsOfServer("clients", "shared", "session"),
 
-	"server/internal/cluster":    {"db", "server/command"},
-	"server/internal/debug":      {"db", "server/command", "server/internal/digest"},
-	"server/internal/digest":     {"db"},
-	"server/internal/introspect": {"server/command"},
-	"server/internal/latency":    {"server/command"},
-	"server/internal/listeners":  {"server/command", "server/internal/settings", "server/internal/socket"},
-	"server/internal/redact":     {"server/command"},
-	"server/internal/settings":   {"server/command", "server/conf", "server/internal/socket"},
-	"server/internal/slowlog":    {"server/command"},
-	"server/internal/stats":      {"db", "server/command", "server/internal/latency", "server/internal/slowlog", "server/internal/tracking"},
-	"server/internal/web":        {"db", "server/internal/redact", "server/internal/socket"},
+	"server/internal/cluster":     {"db", "server/command"},
+	"server/internal/debug":       {"db", "server/command", "server/internal/digest"},
+	"server/internal/digest":      {"db"},
+	"server/internal/introspect":  {"server/command"},
+	"server/internal/latency":     {"server/command"},
+	"server/internal/listeners":   {"server/command", "server/internal/settings", "server/internal/socket"},
+	"server/internal/redact":      {"server/command"},
+	"server/internal/replication": {"db", "redisfile"},
+	"server/internal/settings":    {"server/command", "server/conf", "server/internal/socket"},
+	"server/internal/slowlog":     {"server/command"},
+	"server/internal/stats":       {"db", "server/command", "server/internal/latency", "server/internal/replication", "server/internal/slowlog", "server/internal/tracking"},
+	"server/internal/web":         {"db", "server/internal/redact", "server/internal/socket"},
 
 	"bitcask/internal/failure":   {},
 	"bitcask/internal/system":    {"keydir"},
@@ -135,7 +136,7 @@ var mayImport = map[string][]string{
 
 // serverLeaves are the packages of the server that know no room: any room may import them.
 var serverLeaves = []string{
-	"arena", "cluster", "debug", "introspect", "latency", "listeners", "pubsub", "redact", "settings", "slowlog", "socket", "stats", "tracking", "web",
+	"arena", "cluster", "debug", "introspect", "latency", "listeners", "pubsub", "redact", "replication", "settings", "slowlog", "socket", "stats", "tracking", "web",
 }
 
 // roomsOfServer is what a room of the server may import: the rooms below it, and the leaves.

@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/server/internal/debug"
 	"github.com/stavedb/stave/server/internal/introspect"
 	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/slowlog"
 )
@@ -23,11 +24,12 @@ type Caller struct {
 	User            *acl.User // whose the session is
 	IsTLS, IsRemote bool
 
-	Flush       func() // adds what the session has counted to the figures of all
-	NoteBuffers func() // notes its buffers, which others see when a command has ended
-	End         func() // ends the session once the reply is sent
-	Drop        func() // makes it a session of nobody, and ends it
-	SaveLater   func() // makes the EXEC that runs save at its end
+	Flush       func()                 // adds what the session has counted to the figures of all
+	NoteBuffers func()                 // notes its buffers, which others see when a command has ended
+	End         func()                 // ends the session once the reply is sent
+	Drop        func()                 // makes it a session of nobody, and ends it
+	SaveLater   func()                 // makes the EXEC that runs save at its end
+	Follow      func(*replication.Ask) // makes the connection a replica's, when the replies have left; nil without one
 	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }

@@ -111,8 +111,7 @@ func clientList(a *Caller, c *command.Call) error {
 	return nil
 }
 
-// clientTypes are the types of connections; Stave has normal ones and subscribers only. The others are taken and match
-// nothing, because tools name them; slave is the old name of replica.
+// clientTypes are the types of connections. A master is taken and matches nothing; slave is the old name of replica.
 var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
 
 // clientFilter says which connections CLIENT KILL means. What was not given excludes nobody: a nil address, a number

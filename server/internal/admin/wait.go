@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"math"
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 )
 
 // parseMilliseconds returns argument i as a time-out, 0 for no end. WAIT, WAITAOF and CLIENT PAUSE give theirs in
@@ -23,8 +25,8 @@ func parseMilliseconds(c *command.Call, i int) (time.Duration, error) {
 // maxTimeout bounds a time-out so that a moment can be computed from it.
 const maxTimeout = 100 * 365 * 24 * time.Hour
 
-// waitCommand is WAIT. No replica has anything, so the number of those that have all is 0: at once if that is enough,
-// otherwise when the time is over, as from a Redis whose replicas are all gone. Within EXEC it does not wait.
+// waitCommand is WAIT: how many replicas have acknowledged all that has been written so far, by whoever. Within EXEC it does
+// not wait.
 func waitCommand(a *Caller, c *command.Call) error {
 	replicas, err := c.Args.ParseInt(1)
 	if err != nil {
@@ -34,15 +36,34 @@ func waitCommand(a *Caller, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	if replicas <= 0 || c.Queued {
-		return c.Int(0, nil)
+	offset := a.State.Replicas.Stream.Offset()
+	count := func() int64 { return int64(a.State.Replicas.Stream.Acknowledged(offset)) }
+	if n := count(); n >= replicas || c.Queued {
+		return c.Int(int(n), nil)
 	}
-	return a.Wait(c, timeout, func(c *command.Call) { c.Out.Int(0) })
+	return a.awaitReplicas(c, offset, replicas, timeout, func(c *command.Call) { c.Out.Int(count()) })
+}
+
+// awaitReplicas lets the session wait until so many replicas have acknowledged an offset, or the time is over; reply replies
+// then.
+func (a *Caller) awaitReplicas(c *command.Call, offset, replicas int64, timeout time.Duration, reply func(*command.Call)) error {
+	forget := func() {}
+	err := a.Wait(c, timeout, func(c *command.Call) {
+		forget()
+		reply(c)
+	})
+	client := a.Client
+	if wait := client.Wait.Load(); wait != nil {
+		forget = a.State.Replicas.Await(offset, int(min(replicas, math.MaxInt32)), func() { client.EndThis(wait, clients.TimedOut) },
+			func() bool { return wait.Poll() != clients.NotEnded })
+	}
+	return err
 }
 
 // waitaofCommand is WAITAOF. What this server has written is on disk when it replies, but within EXEC, whose
 // commit is still to come. The sync is made here, whatever the store's sync mode, and also if numlocal is 0: the
-// reply says 1 for this server. It leaves the event loop for that. Replicas are waited for as in WAIT.
+// reply says 1 for this server. It leaves the event loop for that. Replicas do not say here what is on their disks: 0 of
+// them have.
 func waitaofCommand(a *Caller, c *command.Call) error {
 	local, ok := number.ParseInt(c.Arg(1))
 	if !ok || local < 0 || local > 1 {

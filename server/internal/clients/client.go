@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
@@ -29,12 +30,14 @@ type Client struct {
 	BufferBytes            atomic.Int64 // bytes of the buffers, as last accounted for
 	Unread                 stats.Unread
 	Figures                Figures
-	driver                 atomic.Pointer[Driver]   // what moves its bytes; nil for an embedded session
-	Wait                   atomic.Pointer[Wait]     // of the command that it waits in; nil without one
-	User                   atomic.Pointer[acl.User] // whose rules hold for the connection
-	Watched                atomic.Int64             // keys
-	NoEvict, NoTouch       atomic.Bool              // as CLIENT NO-EVICT and NO-TOUCH have set them
-	ReadOnly               atomic.Bool              // as READONLY has set it
+	driver                 atomic.Pointer[Driver]           // what moves its bytes; nil for an embedded session
+	Wait                   atomic.Pointer[Wait]             // of the command that it waits in; nil without one
+	User                   atomic.Pointer[acl.User]         // whose rules hold for the connection
+	Watched                atomic.Int64                     // keys
+	NoEvict, NoTouch       atomic.Bool                      // as CLIENT NO-EVICT and NO-TOUCH have set them
+	ReadOnly               atomic.Bool                      // as READONLY has set it
+	Peer                   atomic.Pointer[replication.Peer] // what REPLCONF has said; nil for nothing
+	IsReplica              atomic.Bool                      // it gets the stream
 	Tracking               tracking.Client
 	Killed                 atomic.Bool // the server has ended the connection
 	Unnoted                bool        // it is the dashboard's: its commands are neither in SLOWLOG and LATENCY nor counted
@@ -109,10 +112,13 @@ func (c *Client) ListLine(now time.Time) string {
 }
 
 // flags are Redis's letters for what the session is at. A client may have several; N is for one
-// that has none. Letters of Redis for what does not exist here never appear: M and S (replication), d
+// that has none. Letters of Redis for what does not exist here never appear: M (a master), d
 // (a watched key has changed: EXEC finds out), c and A (it is about to be closed), u (unblocked).
 func (c *Client) flags() string {
 	flags := ""
+	if c.IsReplica.Load() {
+		flags += "S"
+	}
 	if c.Tracking.Mail.Count(pubsub.Commands) > 0 {
 		flags += "O"
 	}
@@ -155,7 +161,10 @@ func (c *Client) flags() string {
 // Kind is the type that CLIENT LIST and CLIENT KILL select by. A client that only gets messages about tracked keys is a
 // normal one, as in Redis.
 func (c *Client) Kind() string {
-	if c.Tracking.Mail.Listens() {
+	switch {
+	case c.IsReplica.Load():
+		return "replica"
+	case c.Tracking.Mail.Listens():
 		return "pubsub"
 	}
 	return "normal"

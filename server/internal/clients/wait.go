@@ -94,7 +94,12 @@ func (b *Wait) GiveUp(how End) bool {
 // session, and touches nothing of this one but what is atomic or has a lock.
 func (c *Client) EndWait(how End) bool {
 	b := c.Wait.Load()
-	if b == nil || !b.GiveUp(how) {
+	return b != nil && c.EndThis(b, how)
+}
+
+// EndThis is EndWait of a certain wait, which the client may be in no longer.
+func (c *Client) EndThis(b *Wait, how End) bool {
+	if !b.GiveUp(how) {
 		return false
 	}
 	b.Ended <- struct{}{} // never full: only the one that gives it up comes here

@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
@@ -18,18 +19,19 @@ type Lending struct {
 	Tracked         *tracking.Reads
 	IsTLS, IsRemote bool
 
-	Flush       func() // adds what the session has counted to the figures of all
-	NoteBuffers func() // notes its buffers, which others see when a command has ended
-	End         func() // ends the session once its replies are sent
-	Drop        func() // ends the session of a user that is gone
-	SaveLater   func() // makes the EXEC that runs save at its end
+	Flush       func()                 // adds what the session has counted to the figures of all
+	NoteBuffers func()                 // notes its buffers, which others see when a command has ended
+	End         func()                 // ends the session once its replies are sent
+	Drop        func()                 // ends the session of a user that is gone
+	SaveLater   func()                 // makes the EXEC that runs save at its end
+	Follow      func(*replication.Ask) // makes the connection a replica's, when the replies have left; nil without one
 	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
 
 // Lend returns that. The command ends before the session goes on.
 func (s *Session) Lend() Lending {
-	return Lending{
+	lending := Lending{
 		State: s.server, Client: &s.client, User: s.who.user, Tracked: &s.tracked, IsTLS: s.isTLS, IsRemote: s.isRemote,
 		Flush: s.counts.flush, NoteBuffers: s.noteFigures,
 		End:       func() { s.closed = true },
@@ -37,6 +39,10 @@ func (s *Session) Lend() Lending {
 		SaveLater: func() { s.multi.saveDue = true },
 		Wait:      s.wait.long,
 	}
+	if s.now.Driven {
+		lending.Follow = func(ask *replication.Ask) { s.follows = ask }
+	}
+	return lending
 }
 
 // ServeDashboard makes the session one of the dashboard: of a client at an address, about which nothing is known yet,

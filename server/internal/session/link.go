@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/replication"
 )
 
 // Link is a session as its driver works with it: what moves its bytes, a goroutine or an event loop. Only one driver has
@@ -57,6 +58,13 @@ func (l Link) EndHandshake() {
 
 // AuthenticateBy is when the connection is closed unless it has authenticated; zero for never.
 func (l Link) AuthenticateBy() time.Time { return l.who.authenticateBy() }
+
+// Follows is what the client has asked for that is a replica from here on; nil for others. When the replies have left its
+// driver feeds it.
+func (l Link) Follows() *replication.Ask { return l.follows }
+
+// LeaveLoop makes the session one of its own, for another driver.
+func (l Link) LeaveLoop() { l.inLoop, l.part.batch = false, NewBatch() }
 
 // Listens reports whether the client has subscribed to something.
 func (l Link) Listens() bool { return l.mail.subscriber.Listens() }

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/dispatch"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/shared"
 	"github.com/stavedb/stave/server/internal/tracking"
@@ -65,15 +66,16 @@ type Session struct {
 	script scripted     // what it does for its scripts
 	counts counting
 
-	owedSince   time.Time // when the command began that has not ended; zero without one
-	owedRequest uint64    // presence.request then
-	begun       time.Time // when the commands began that are executed before replies leave
-	overdue     bool      // they have taken long: replies leave before more is executed
-	mostReply   int       // bytes of a reply, if that is less than for others; 0: as for others
-	isTLS       bool      // it is encrypted
-	isRemote    bool      // it comes from another machine
-	inLoop      bool      // driven by an event loop, so it must not wait for locks or the disk: see round.go
-	leaving     bool      // it has met a command that is not for the loop
+	owedSince   time.Time        // when the command began that has not ended; zero without one
+	owedRequest uint64           // presence.request then
+	begun       time.Time        // when the commands began that are executed before replies leave
+	overdue     bool             // they have taken long: replies leave before more is executed
+	mostReply   int              // bytes of a reply, if that is less than for others; 0: as for others
+	isTLS       bool             // it is encrypted
+	isRemote    bool             // it comes from another machine
+	inLoop      bool             // driven by an event loop, so it must not wait for locks or the disk: see round.go
+	leaving     bool             // it has met a command that is not for the loop
+	follows     *replication.Ask // it is a replica's from here on: its driver feeds it, and nothing more is executed
 
 	now dispatch.Situation // see situation
 
@@ -175,7 +177,7 @@ func (s *Session) executeBuffered() {
 
 // mayExecute reports whether the session may execute more of what it has been fed.
 func (s *Session) mayExecute() bool {
-	return !s.closed && !s.Paused() && s.wait.current == nil && !s.leaving
+	return !s.closed && !s.Paused() && s.wait.current == nil && !s.leaving && s.follows == nil
 }
 
 // executeNext executes what the parser has returned, or ends the session for a violation of the

@@ -214,12 +214,17 @@ var securityDirectives = []Directive{
 	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "the server connects to nobody"},
 }
 
-// replicationDirectives are about replicas and clusters, of which there are none.
+// replicationDirectives are about replicas and clusters.
 var replicationDirectives = []Directive{
 	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: Fixed, each: -1, Refusal: "Stave cannot be a replica of another server"},
 	{Name: "cluster-enabled", def: "no", Kind: yesNo(), Mode: AtStart},
-	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Fixed,
-		Refusal: "there are no replicas, so that every write would be refused"},
+	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Live},
+	{Name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", Kind: between(0, math.MaxInt32), Mode: Live},
+	{Name: "repl-backlog-size", def: "16777216", Kind: bytesFrom(1), Mode: Live},
+	{Name: "repl-backlog-ttl", def: "3600", Kind: between(0, math.MaxInt32), Mode: Live},
+	{Name: "repl-ping-replica-period", alias: "repl-ping-slave-period", def: "10", Kind: between(1, math.MaxInt32), Mode: Live},
+	{Name: "repl-timeout", def: "60", Kind: between(1, math.MaxInt32), Mode: Live},
+	{Name: "repl-compat", def: "7.0", Kind: oneOf("7.0", "7.4"), Mode: Live},
 	{Name: "cluster-announce-ip", Kind: anyText(), Mode: Live},
 	{Name: "cluster-announce-port", def: "0", Kind: between(0, 65535), Mode: Live},
 	{Name: "cluster-announce-tls-port", def: "0", Kind: between(0, 65535), Mode: Fixed, Refusal: "clients are told cluster-announce-port, with TLS and without"},

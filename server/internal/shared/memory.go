@@ -32,6 +32,9 @@ func (v *State) CountedMemory(now time.Time) int64 {
 // ErrOutOfMemory is Redis's text. Clients know it by its first word.
 const ErrOutOfMemory command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
+// ErrNoReplicas is Redis's text.
+const ErrNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
+
 // RefusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
 // is, if one of its commands would be: execGrows.
 func (v *State) RefusesGrowth(cmd *command.Command, execGrows bool) bool {

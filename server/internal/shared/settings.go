@@ -246,15 +246,16 @@ func shownClientMemory(v *Settings) string {
 	return itoa(v.State.Tunables.ClientMemory.Load())
 }
 
-// setBufferLimits sets the limits of what waits for clients and subscribers: words in fours, a class, two sizes in bytes
-// and seconds. The class of replicas is taken and ignored. Three atomics are not set at one moment, so a client that is
+// setBufferLimits sets the limits of what waits for clients, subscribers and replicas: words in fours, a class, two sizes in bytes
+// and seconds. Three atomics are not set at one moment, so a client that is
 // judged meanwhile may be judged by an old size and a new one.
 func setBufferLimits(v *Settings, value string) {
 	words := strings.Fields(value)
 	for i := 0; i+3 < len(words); i += 4 {
-		t := &v.State.Tunables
+		t, replicas := &v.State.Tunables, &v.State.Replicas.Settings
 		limits := map[string][]*atomic.Int64{
 			"normal": {&t.outputHard, &t.outputSoft, &t.outputSeconds}, "pubsub": {&v.State.Hub.Limits.Hard, &v.State.Hub.Limits.Soft, &v.State.Hub.Limits.Seconds},
+			"slave": {&replicas.OutputHard, &replicas.OutputSoft, &replicas.OutputSeconds},
 		}
 		for j, to := range limits[words[i]] {
 			n, _ := strconv.ParseInt(words[i+1+j], 10, 64) // checked

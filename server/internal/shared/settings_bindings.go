@@ -32,6 +32,13 @@ var setters = map[string]func(v *Settings, value string){
 		flags, _ := settings.ParseEvents(value) // checked
 		v.State.setNotifyFlags(flags)
 	},
+	"min-replicas-to-write":     setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MinReplicas.Store(n) }),
+	"min-replicas-max-lag":      setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MaxLag.Store(n) }),
+	"repl-backlog-size":         setInt(func(v *Settings, n int64) { v.State.Replicas.Stream.SetLimit(n) }),
+	"repl-backlog-ttl":          setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.BacklogTTL.Store(n) }),
+	"repl-ping-replica-period":  setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.PingPeriod.Store(n) }),
+	"repl-timeout":              setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.Timeout.Store(n) }),
+	"repl-compat":               func(v *Settings, value string) { v.State.Replicas.Settings.FieldDeadline.Store(value == "7.4") },
 	"busy-reply-threshold":      setInt(func(v *Settings, n int64) { v.State.Tunables.BusyMs.Store(n) }),
 	"hash-max-listpack-entries": setInt(func(v *Settings, n int64) { v.State.Encodings.HashEntries.Store(n) }),
 	"hash-max-listpack-value":   setInt(func(v *Settings, n int64) { v.State.Encodings.HashValue.Store(n) }),

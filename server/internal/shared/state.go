@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/latency"
 	"github.com/stavedb/stave/server/internal/pubsub"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/slowlog"
 	"github.com/stavedb/stave/server/internal/stats"
 	"github.com/stavedb/stave/server/internal/tracking"
@@ -61,6 +62,7 @@ type State struct {
 
 	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
 
+	Replicas  *replication.Feeders
 	Settings  *Settings
 	Server    ServerFuncs
 	counted   counted
@@ -103,6 +105,7 @@ func New(store *db.Store, table *command.Table, o Options) *State {
 	v.Tracked.Init(store, &v.Hub.Limits, v.Clients.Tracking)
 	v.SlowLog.Limit(defaultSlowMax)
 	v.Encodings.Init()
+	v.Replicas = replication.NewFeeders(store)
 	return v
 }
 

@@ -53,6 +53,11 @@ func (p *Poller) Listen(fd int, events uint32, known bool) error {
 	return unix.EpollCtl(p.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 }
 
+// Forget ends the reports of a descriptor, before another one of the same connection is used elsewhere.
+func (p *Poller) Forget(fd int) {
+	_ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil) // fails only if there are none
+}
+
 // Wake ends a sleep, or the next one.
 func (p *Poller) Wake() {
 	one := [8]byte{7: 1}                // any number but 0, in any byte order

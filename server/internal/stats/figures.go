@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/slowlog"
 	"github.com/stavedb/stave/server/internal/tracking"
 )
@@ -19,6 +20,9 @@ type Figures struct {
 	SlowLog  *slowlog.Log
 	Spikes   *latency.Spikes
 	Tracking tracking.Usage
+
+	Replication                                           replication.Figures
+	FullSyncs, PartialSyncs, PartialRefused, ReplicaBytes int64
 
 	RedisVersion, Version, RunID string
 	Mode                         string // standalone or cluster

@@ -16,7 +16,7 @@ var help = map[string]string{
 	"redis_cpu_user_seconds_total":               "Processor time of the process.",
 	"redis_cpu_sys_seconds_total":                "Processor time of the system for the process.",
 	"redis_loading_dump_file":                    "Always 0: the store is open when the server answers.",
-	"redis_connected_slaves":                     "Always 0: there is no replication.",
+	"redis_connected_slaves":                     "Replicas that are connected.",
 	"redis_aof_enabled":                          "Always 1: every commit is in the log.",
 	"redis_aof_last_write_status":                "1 while the store takes writes.",
 	"redis_rdb_changes_since_last_save":          "Commits since the log was last synced by SAVE or BGSAVE.",

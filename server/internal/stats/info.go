@@ -15,7 +15,7 @@ import (
 
 // The text of INFO is read by people and by exporters of metrics. The latter look for Redis's field
 // names, so a fact has Redis's name where Redis has it, and fields that a monitor divides
-// by or alerts on are there as constants: no replicas, no evictions, no fork. Sizes are bytes and
+// by or alerts on are there as constants: no evictions, no fork. Sizes are bytes and
 // times seconds, unless the name says otherwise. Nothing is computed ahead: a call reads the
 // counters one by one, so the fields are of slightly different moments.
 
@@ -166,7 +166,7 @@ func (f *Figures) infoMemory(w *infoWriter) {
 		"allocator_frag_ratio", ratio(m.heap, used), "allocator_frag_bytes", int64(m.heap)-int64(used), "allocator_rss_ratio", ratio(held, m.heap),
 		"allocator_rss_bytes", int64(held)-int64(m.heap), "rss_overhead_ratio", "1.00", "rss_overhead_bytes", 0,
 		"mem_fragmentation_ratio", ratio(held, used), "mem_fragmentation_bytes", int64(held)-int64(used), "mem_not_counted_for_evict", 0,
-		"mem_replication_backlog", 0, "mem_total_replication_buffers", 0, "mem_clients_slaves", 0,
+		"mem_replication_backlog", f.Replication.Kept, "mem_total_replication_buffers", f.Replication.Kept+f.Replication.Waiting, "mem_clients_slaves", 0,
 		"mem_clients_normal", f.Counters.ClientBytes.Load(), "mem_cluster_links", 0, "mem_aof_buffer", 0,
 		"mem_allocator", "go", "active_defrag_running", 0, "lazyfree_pending_objects", 0, "lazyfreed_objects", 0,
 	)
@@ -221,15 +221,15 @@ func (f *Figures) infoStats(w *infoWriter) {
 	w.fields(
 		"total_connections_received", c.Connections.Load(), "total_commands_processed", c.executed(),
 		"instantaneous_ops_per_sec", c.rate(), "total_net_input_bytes", c.In.Load(),
-		"total_net_output_bytes", c.Out.Load(), "rejected_connections", c.Rejected.Load(), "sync_full", 0,
-		"sync_partial_ok", 0, "sync_partial_err", 0, "expired_keys", f.Store.Expired,
+		"total_net_output_bytes", c.Out.Load(), "rejected_connections", c.Rejected.Load(), "sync_full", f.FullSyncs,
+		"sync_partial_ok", f.PartialSyncs, "sync_partial_err", f.PartialRefused, "expired_keys", f.Store.Expired,
 		"expired_subkeys", f.Store.ExpiredFields, "evicted_keys", 0, "evicted_clients", c.Evicted.Load(),
 		"keyspace_hits", c.Hits.Load(), "keyspace_misses", c.Misses.Load(),
 		"client_output_buffer_limit_disconnections", c.Flooded.Load(),
 		"pubsub_channels", f.Channels, "pubsub_patterns", f.Patterns,
 		"pubsubshard_channels", f.Shards, "latest_fork_usec", 0, "total_forks", 0,
 		"instantaneous_input_kbps", "0.00", "instantaneous_output_kbps", "0.00", "instantaneous_input_repl_kbps", "0.00", "instantaneous_output_repl_kbps", "0.00",
-		"total_net_repl_input_bytes", 0, "total_net_repl_output_bytes", 0, "expired_stale_perc", "0.00", "expired_time_cap_reached_count", 0,
+		"total_net_repl_input_bytes", 0, "total_net_repl_output_bytes", f.ReplicaBytes, "expired_stale_perc", "0.00", "expired_time_cap_reached_count", 0,
 		"expire_cycle_cpu_milliseconds", 0, "total_eviction_exceeded_time", 0, "current_eviction_exceeded_time", 0, "migrate_cached_sockets", 0,
 		"slave_expires_tracked_keys", 0, "active_defrag_hits", 0, "active_defrag_misses", 0, "active_defrag_key_hits", 0, "active_defrag_key_misses", 0,
 		"total_active_defrag_time", 0, "current_active_defrag_time", 0, "tracking_total_keys", f.Tracking.Keys, "tracking_total_items", f.Tracking.Items, "tracking_total_prefixes", f.Tracking.Prefixes,
@@ -239,14 +239,31 @@ func (f *Figures) infoStats(w *infoWriter) {
 	)
 }
 
-// infoReplication says that there is none: a master without replicas.
+// infoReplication is about the replicas, and the stream for them.
 func (f *Figures) infoReplication(w *infoWriter) {
-	none := strings.Repeat("0", 40) // the id of a replication, which there is not
+	r := &f.Replication
+	w.fields("role", "master", "connected_slaves", len(r.Replicas))
+	for i, replica := range r.Replicas {
+		w.field(fmt.Sprintf("slave%d", i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d",
+			replica.Address, replica.Port, replica.State, replica.Offset, int(replica.Lag.Seconds())))
+	}
+	former := r.Former
+	if former == "" {
+		former = strings.Repeat("0", len(r.ID))
+	}
+	second := int64(-1)
+	if r.FormerEnd >= 0 {
+		second = r.FormerEnd + 1
+	}
+	active := 0
+	if r.Begun {
+		active = 1
+	}
 	w.fields(
-		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
-		"master_replid", none, "master_replid2", none, "master_repl_offset", 0, "second_repl_offset", -1,
-		"repl_backlog_active", 0, "repl_backlog_size", 0, "repl_backlog_first_byte_offset", 0,
-		"repl_backlog_histlen", 0,
+		"master_failover_state", "no-failover",
+		"master_replid", r.ID, "master_replid2", former, "master_repl_offset", r.Offset, "second_repl_offset", second,
+		"repl_backlog_active", active, "repl_backlog_size", r.Backlog, "repl_backlog_first_byte_offset", r.First,
+		"repl_backlog_histlen", r.Kept,
 	)
 }
 

@@ -100,7 +100,7 @@ func (f *Figures) metricsServer(w *metricsWriter) {
 	}
 	saves := &f.Counters.Saves
 	w.gauge("redis_loading_dump_file", 0)
-	w.gauge("redis_connected_slaves", 0)
+	w.gauge("redis_connected_slaves", float64(len(f.Replication.Replicas)))
 	w.gauge("redis_aof_enabled", 1)
 	w.gauge("redis_aof_last_write_status", oneOrZero(f.Store.State == db.StateOK))
 	w.gauge("redis_rdb_changes_since_last_save", float64(saves.changes(f.Store.Sequence)))

@@ -60,6 +60,10 @@ func (c *conn) serve() {
 			if !c.flush() || c.session.Closed() {
 				return
 			}
+			if ask := c.session.Follows(); ask != nil {
+				c.feed(ask)
+				return
+			}
 			c.resizeBuffer(n)
 			c.accountMemory()
 		}

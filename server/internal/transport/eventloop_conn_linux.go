@@ -209,6 +209,10 @@ func (c *loopConn) finishRound() {
 		c.end()
 		return
 	}
+	if ask := s.Follows(); ask != nil && !c.unsent() {
+		c.handOver(ask)
+		return
+	}
 	if c.isFull && !s.Paused() || c.mayRead() || c.unsent() && !c.full {
 		l.goOn(c)
 	}

@@ -1,0 +1,243 @@
+package replication
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/redisfile"
+)
+
+// Settings are those of a master, as they are now.
+type Settings struct {
+	BacklogTTL    atomic.Int64 // seconds that the stream goes on without replicas; 0: for ever
+	Timeout       atomic.Int64 // seconds
+	PingPeriod    atomic.Int64 // seconds
+	MinReplicas   atomic.Int64 // that a write needs; 0: none
+	MaxLag        atomic.Int64 // seconds that one of them may have said nothing; 0: any
+	FieldDeadline atomic.Bool  // replicas know those, as of the next time that the stream begins
+
+	OutputHard, OutputSoft, OutputSeconds atomic.Int64 // client-output-buffer-limit
+}
+
+// Feeders are the replicas of a server, and the stream for them. The stream begins with the first replica. All methods may
+// be called by any goroutine.
+type Feeders struct {
+	Settings Settings
+	Stream   *Stream
+	store    *db.Store
+
+	FullSyncs, PartialSyncs, PartialRefused, Sent atomic.Int64 // as INFO has them; Sent is in bytes
+
+	mu      sync.Mutex // guards the rest; commits do not wait for it
+	stop    func()     // ends the capture; nil without one
+	version int        // of files, which goes with the capture
+	idle    *time.Timer
+	waiters []*waiter
+	pruneAt int // waiters at which those that are over are dropped
+}
+
+// NewFeeders returns those of a server on a store: none.
+func NewFeeders(store *db.Store) *Feeders {
+	m := &Feeders{store: store, Stream: NewStream(defaultBacklog)}
+	s := &m.Settings
+	s.BacklogTTL.Store(3600)
+	s.Timeout.Store(60)
+	s.PingPeriod.Store(10)
+	s.MaxLag.Store(10)
+	s.OutputHard.Store(256 << 20)
+	s.OutputSoft.Store(64 << 20)
+	s.OutputSeconds.Store(60)
+	return m
+}
+
+// defaultBacklog is repl-backlog-size where nothing sets it.
+const defaultBacklog = 16 << 20
+
+// limits are those of a replica.
+func (m *Feeders) limits() Limits {
+	s := &m.Settings
+	return Limits{
+		Hard: s.OutputHard.Load(), Soft: s.OutputSoft.Load(), SoftFor: time.Duration(s.OutputSeconds.Load()) * time.Second,
+		Silence: time.Duration(s.Timeout.Load()) * time.Second,
+	}
+}
+
+// Join adds a replica. The first one lets the stream begin, for which transactions that run are waited for. over is called
+// with the log locked, once, when more waits for the replica than the limit.
+func (m *Feeders) Join(ask Ask, over func(), now time.Time) (*Feeder, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	f, isPartial := m.Stream.Attach(ask, m.limits, over, now)
+	switch {
+	case isPartial:
+		m.PartialSyncs.Add(1)
+	default:
+		m.FullSyncs.Add(1)
+		if ask.ReplID != "?" && !ask.SYNC {
+			m.PartialRefused.Add(1)
+		}
+	}
+	return f, nil
+}
+
+// begin begins the capture, unless there is one.
+func (m *Feeders) begin() (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle != nil {
+		m.idle.Stop()
+		m.idle = nil
+	}
+	if m.stop != nil {
+		return nil
+	}
+	timed := m.Settings.FieldDeadline.Load()
+	if m.version = oldVersion; timed {
+		m.version = redisfile.NewestVersion
+	}
+	m.Stream.Begin(serverside.DB.NextSequence(m.store))
+	m.stop, err = serverside.DB.Capture(m.store, serverside.Capture{Written: m.Stream.Written, FieldDeadlines: timed})
+	if err != nil {
+		m.Stream.End()
+	}
+	return err
+}
+
+// oldVersion is that of files for replicas before 7.4.
+const oldVersion = redisfile.LibraryVersion
+
+// Leave removes a replica. After the last one the stream goes on for a while: it may come back.
+func (m *Feeders) Leave(f *Feeder) {
+	left := m.Stream.Detach(f)
+	m.acknowledged() // it does not count any more
+	ttl := m.Settings.BacklogTTL.Load()
+	if left > 0 || ttl == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle == nil && m.stop != nil {
+		m.idle = time.AfterFunc(time.Duration(ttl)*time.Second, m.endIdle)
+	}
+}
+
+// endIdle ends the stream, unless a replica has come meanwhile.
+func (m *Feeders) endIdle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle != nil && m.Stream.count() == 0 {
+		m.end()
+	}
+}
+
+func (m *Feeders) end() {
+	m.idle = nil
+	if m.stop != nil {
+		m.stop()
+		m.stop = nil
+		m.Stream.End()
+	}
+}
+
+// Close ends the stream.
+func (m *Feeders) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle != nil {
+		m.idle.Stop()
+	}
+	m.end()
+}
+
+// Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach. It is to be closed.
+func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (*db.Store, error) {
+	return serverside.DB.SnapshotAt(m.store, ctx, f.Cut)
+}
+
+// Write writes the file of a snapshot.
+func (m *Feeders) Write(ctx context.Context, snapshot *db.Store, w io.Writer) error {
+	m.mu.Lock()
+	version := m.version
+	m.mu.Unlock()
+	_, err := redisfile.ExportRDB(ctx, snapshot, w, redisfile.ExportOptions{Version: version})
+	return err
+}
+
+// In gives a feeder what its replica has sent.
+func (m *Feeders) In(f *Feeder, in []byte, now time.Time) error {
+	acknowledged, err := f.In(in, now)
+	if acknowledged {
+		m.acknowledged()
+	}
+	return err
+}
+
+// Ping lets the stream have a PING when it is time for one.
+func (m *Feeders) Ping(now time.Time) {
+	m.Stream.Ping(now, time.Duration(m.Settings.PingPeriod.Load())*time.Second)
+}
+
+// TooFew reports whether there are fewer replicas than a write needs.
+func (m *Feeders) TooFew() bool {
+	least := m.Settings.MinReplicas.Load()
+	return least > 0 && int64(m.Stream.good(time.Now(), time.Duration(m.Settings.MaxLag.Load())*time.Second)) < least
+}
+
+// waiter waits until so many replicas have a part of the stream.
+type waiter struct {
+	offset   int64
+	replicas int
+	end      func()      // lets it go on
+	isOver   func() bool // it waits no longer
+}
+
+// Await calls end once so many replicas have acknowledged an offset, perhaps before it returns. end must be quick. isOver
+// reports whether that is of no use any more.
+func (m *Feeders) Await(offset int64, replicas int, end func(), isOver func() bool) (forget func()) {
+	w := &waiter{offset: offset, replicas: replicas, end: end, isOver: isOver}
+	m.mu.Lock()
+	if m.waiters = append(m.waiters, w); len(m.waiters) > m.pruneAt { // those whose clients have left
+		m.drop(func(w *waiter) bool { return w.isOver() })
+		m.pruneAt = 2*len(m.waiters) + 16
+	}
+	m.mu.Unlock()
+	m.Stream.AskForAcks()
+	m.acknowledged() // it may have been before
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.drop(func(other *waiter) bool { return other == w })
+	}
+}
+
+// acknowledged lets those go on who have waited for what has been acknowledged.
+func (m *Feeders) acknowledged() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waiters) > 0 {
+		m.drop(func(w *waiter) bool {
+			enough := m.Stream.Acknowledged(w.offset) >= w.replicas
+			if enough {
+				w.end()
+			}
+			return enough
+		})
+	}
+}
+
+func (m *Feeders) drop(done func(*waiter) bool) {
+	kept := m.waiters[:0]
+	for _, w := range m.waiters {
+		if !done(w) {
+			kept = append(kept, w)
+		}
+	}
+	clear(m.waiters[len(kept):])
+	m.waiters = kept
+}

@@ -1,0 +1,239 @@
+package replication
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stavedb/stave/internal/serverside"
+)
+
+// Sizes of the blocks of a stream, in bytes.
+const (
+	blockSize = 16 << 10      // of one that is filled by several commits
+	ownBlock  = blockSize / 4 // a commit of more is a block by itself, and is not copied
+)
+
+// Stream is what a master sends its replicas: the commits of the store in the order of its log, and a few commands of its
+// own. It has an id and counts its bytes, so that (id, offset) names a moment of the store. It keeps the last bytes, so that
+// a replica that was away can go on where it was.
+//
+//	S1  The bytes of an id and an offset never change. An id is not used again after bytes were lost.
+//	S2  A snapshot that was cut at an offset holds exactly the commits before it.
+//	S3  What a commit does here is O(1), and O(replicas); nothing here waits.
+//
+// Its methods may be called by any goroutine, and with the log of the store locked: they use no store.
+type Stream struct {
+	mu        sync.Mutex // guards all of it, and the feeders' places
+	id        string
+	former    string // the id of which this stream is the continuation; "" for none
+	formerEnd int64  // up to this offset
+	offset    int64  // bytes so far
+	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
+	begun     bool   // it has commits, and blocks
+	blocks    []*block
+	limit     int64 // bytes of blocks that are kept
+	feeders   []*Feeder
+	pinged    time.Time
+	sequence  uint64 // of the store, after the newest commit
+	broken    int64  // how often it had to begin anew, since a commit could not be described
+}
+
+// block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
+// is at, and with it all later ones; the stream holds those of the backlog.
+type block struct {
+	start int64 // offset of the stream before data
+	data  []byte
+	next  *block
+}
+
+// NewID is an id that no stream has had.
+func NewID() string {
+	var b [20]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// NewStream returns a stream that has not begun, and keeps so many bytes.
+func NewStream(limit int64) *Stream {
+	return &Stream{id: NewID(), formerEnd: -1, database: -1, limit: limit}
+}
+
+// SetLimit sets how many bytes are kept for replicas that were away.
+func (s *Stream) SetLimit(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = bytes
+	s.trim()
+}
+
+// Begin makes the stream keep what is written from now on.
+func (s *Stream) Begin(sequence uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(sequence)
+}
+
+func (s *Stream) begin(sequence uint64) {
+	s.begun, s.sequence = true, sequence
+	s.blocks = []*block{{start: s.offset}}
+}
+
+// End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
+func (s *Stream) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renew()
+	s.begun, s.blocks = false, nil
+}
+
+// renew gives the stream another id, and ends all feeders.
+func (s *Stream) renew() {
+	s.id, s.former, s.formerEnd, s.database = NewID(), "", -1, -1
+	for _, f := range s.feeders {
+		f.err = errBroken
+		f.wake()
+	}
+	if s.begun {
+		s.begin(s.sequence)
+	}
+}
+
+// Written adds a commit. It is for serverside.Capture.
+func (s *Stream) Written(c serverside.Commit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sequence = c.Next; len(c.RESP) == 0 {
+		s.broken++
+		s.renew()
+		return
+	}
+	if s.database != c.First {
+		s.append(commandOf("SELECT", strconv.Itoa(c.First)))
+	}
+	s.database = c.Last
+	s.append(c.RESP)
+	s.trim()
+	s.wake()
+}
+
+// send adds a command that is no commit.
+func (s *Stream) send(args ...string) {
+	s.append(commandOf(args...))
+	s.trim()
+	s.wake()
+}
+
+// Ping adds a PING if there are replicas and none was added for the period.
+func (s *Stream) Ping(now time.Time, period time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun && len(s.feeders) > 0 && now.Sub(s.pinged) >= period {
+		s.pinged = now
+		s.send("PING")
+	}
+}
+
+// AskForAcks makes all replicas say where they are.
+func (s *Stream) AskForAcks() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		s.send("REPLCONF", "GETACK", "*")
+	}
+}
+
+// commandOf is a command as a client sends it.
+func commandOf(args ...string) []byte {
+	b := strconv.AppendInt([]byte{'*'}, int64(len(args)), 10)
+	for _, arg := range args {
+		b = append(strconv.AppendInt(append(b, "\r\n$"...), int64(len(arg)), 10), "\r\n"...)
+		b = append(b, arg...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// append adds bytes. A large piece is not copied, so the caller does not use it again.
+func (s *Stream) append(b []byte) {
+	last := s.blocks[len(s.blocks)-1]
+	switch {
+	case len(b) > ownBlock:
+		s.extend(b[:len(b):len(b)])
+	case cap(last.data)-len(last.data) < len(b):
+		s.extend(append(make([]byte, 0, blockSize), b...))
+	default:
+		last.data = append(last.data, b...)
+	}
+	s.offset += int64(len(b))
+}
+
+// extend adds a block.
+func (s *Stream) extend(data []byte) {
+	next := &block{start: s.offset, data: data}
+	s.blocks[len(s.blocks)-1].next = next
+	s.blocks = append(s.blocks, next)
+}
+
+// trim forgets the oldest blocks, as long as enough is left. A commit of more than that is not kept at all: feeders that are
+// there have it.
+func (s *Stream) trim() {
+	drop := 0
+	for len(s.blocks)-drop > 1 && s.offset-s.blocks[drop+1].start >= s.limit {
+		s.blocks[drop] = nil
+		drop++
+	}
+	s.blocks = s.blocks[drop:]
+	if len(s.blocks) == 1 && int64(len(s.blocks[0].data)) > s.limit+blockSize {
+		s.extend(nil)
+		s.blocks = s.blocks[1:]
+	}
+}
+
+// wake lets the feeders go on.
+func (s *Stream) wake() {
+	for _, f := range s.feeders {
+		f.wake()
+		f.judge(s.offset)
+	}
+}
+
+// find returns the block in which the byte after an offset is, or will be; nil if it is not there any more.
+func (s *Stream) find(offset int64) *block {
+	if !s.begun || offset > s.offset || offset < s.blocks[0].start {
+		return nil
+	}
+	i := sort.Search(len(s.blocks), func(i int) bool { return s.blocks[i].start > offset })
+	return s.blocks[i-1]
+}
+
+// reaches returns where a replica can go on that has the stream of an id up to an offset; nil if it cannot.
+func (s *Stream) reaches(id string, offset int64) *block {
+	if id != s.id && (s.former == "" || id != s.former || offset > s.formerEnd) {
+		return nil
+	}
+	return s.find(offset)
+}
+
+// Position is a moment of a stream.
+type Position struct {
+	ID       string
+	Offset   int64
+	Sequence uint64 // of the store's next record
+}
+
+// Position is where the stream is.
+func (s *Stream) Position() Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Position{ID: s.id, Offset: s.offset, Sequence: s.sequence}
+}
+
+// Offset is how many bytes the stream has had.
+func (s *Stream) Offset() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offset
+}
