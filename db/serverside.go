@@ -22,5 +22,16 @@ func init() {
 		Libraries:             (*Store).libraries,
 		LibraryChanges:        (*Store).libraryChanges,
 		SetExpiryCycle:        (*Store).setExpiryCycle,
+		Apply:                 (*Tx).apply,
+		PutOrigin:             (*Tx).putOrigin,
+		Origin:                (*Store).origin,
+		ReplicaOf:             (*Store).replicaOf,
+		SetReplicaOf:          (*Store).setReplicaOf,
+		BeginLoading:          (*Store).beginLoading,
+		Shadow:                (*Tx).shadow,
+		Install:               (*Store).install,
+		EndLoading:            (*Store).dropLoaded,
+		FlushWith:             (*Store).flushWith,
+		SwapWith:              (*Store).swapWith,
 	})
 }

@@ -39,6 +39,7 @@ type txState struct {
 	steps     int               // since it was asked
 	stopped   error             // what it has answered
 	room      func(n int) error // asked before much is read at once; nil: never
+	applies   bool              // it is what a master has sent: see origin.go
 
 	origin      int64        // of the changes that follow
 	observation *observation // of the call that this transaction is; nil: no observer
@@ -178,9 +179,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 		return t.finishTracked(err)
 	}
 	if err == nil && t.write {
-		var n uint64
-		n, err = t.base.Commit()
-		ticket = Ticket(n)
+		ticket, err = t.commit()
 	}
 	t.release(err)
 	return ticket, err
@@ -201,9 +200,7 @@ func (t *Tx) finishTracked(err error) (ticket Ticket, _ error) {
 		t.serveWaiters()
 	}
 	if err == nil && t.write {
-		var n uint64
-		n, err = t.base.Commit()
-		ticket = Ticket(n)
+		ticket, err = t.commit()
 	}
 	outcome = err
 	if err == nil {

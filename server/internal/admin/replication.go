@@ -4,8 +4,8 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// This server is always a master without replicas. Tools that ask get Redis's answers for that, and what
-// would make it a replica is refused.
+// This server has no replicas. Tools that ask get Redis's answers for that. What makes it a replica itself is in
+// replicaof.go.
 
 func replicationCommands(of source) []*command.Command {
 	return []*command.Command{

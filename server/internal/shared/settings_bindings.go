@@ -42,6 +42,9 @@ var setters = map[string]func(v *Settings, value string){
 	"zset-max-listpack-entries": setInt(func(v *Settings, n int64) { v.State.Encodings.SortedSetEntries.Store(n) }),
 	"zset-max-listpack-value":   setInt(func(v *Settings, n int64) { v.State.Encodings.SortedSetValue.Store(n) }),
 	"requirepass":               setDefaultPassword,
+	"repl-timeout":              setInt(func(v *Settings, n int64) { v.State.Tunables.ReplTimeout.Store(n) }),
+	"replica-serve-stale-data":  func(v *Settings, value string) { v.State.Tunables.NoStaleData.Store(value == "no") },
+	"replica-ignore-errors":     func(v *Settings, value string) { v.State.Tunables.IgnoreErrors.Store(value == "yes") },
 	"acllog-max-len":            setInt(func(v *Settings, n int64) { v.State.Tunables.ACLLogMaxLen.Store(min(n, math.MaxInt32)) }),
 }
 
@@ -92,6 +95,7 @@ var getters = map[string]func(v *Settings) string{
 	"dir":                       func(v *Settings) string { return v.State.Store.Stats().Dir },
 	"notify-keyspace-events":    func(v *Settings) string { return settings.Events(v.State.Notifier.flags.Load()).String() },
 	"requirepass":               (*Settings).shownPassword,
+	"replicaof":                 func(v *Settings) string { return v.State.Following.Setting() },
 	"aclfile":                   func(v *Settings) string { return v.State.Options.ACLFile },
 	"protected-mode":            func(v *Settings) string { return protectedMode(v.State.Options.AllowPlainText) },
 	"cluster-enabled":           func(v *Settings) string { return yesIf(v.State.Options.Cluster) },

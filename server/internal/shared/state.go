@@ -62,6 +62,7 @@ type State struct {
 	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
 
 	Settings  *Settings
+	Following Following // its part as a replica
 	Server    ServerFuncs
 	counted   counted
 	Encodings command.Encodings

@@ -239,11 +239,17 @@ func (f *Figures) infoStats(w *infoWriter) {
 	)
 }
 
-// infoReplication says that there is none: a master without replicas.
+// infoReplication says whose replica the server is, and that it has none itself.
 func (f *Figures) infoReplication(w *infoWriter) {
 	none := strings.Repeat("0", 40) // the id of a replication, which there is not
+	if f.Replica == nil {
+		w.fields("role", "master")
+	} else {
+		w.fields("role", "slave")
+		w.fields(f.Replica...)
+	}
 	w.fields(
-		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+		"connected_slaves", 0, "master_failover_state", "no-failover",
 		"master_replid", none, "master_replid2", none, "master_repl_offset", 0, "second_repl_offset", -1,
 		"repl_backlog_active", 0, "repl_backlog_size", 0, "repl_backlog_first_byte_offset", 0,
 		"repl_backlog_histlen", 0,
