@@ -92,12 +92,10 @@ func (a *Applier) prepare(commands []replication.Command) error {
 	for _, c := range commands {
 		cmd, err := s.server.Table.Resolve(c.Args)
 		if err != nil {
-			err = diverged(c.Args, c.Database, s.server.ErrorText(err))
-			if !a.skip() {
+			if err := a.differs(diverged(c.Args, c.Database, s.server.ErrorText(err))); err != nil {
 				return err
 			}
 			cmd = nil
-			a.skipped(err.(*shared.DivergedError))
 		} else {
 			r := dispatch.New(cmd, c.Args)
 			a.multi.Add(&r, s.situation(), r.Size)
@@ -115,7 +113,7 @@ func (a *Applier) run(tx *db.Tx, q *queued, database int) error {
 	}
 	if s.Namespace() != database {
 		if err := s.setNamespace(database); err != nil {
-			return diverged(q.args, database, s.server.ErrorText(err))
+			return a.differs(diverged(q.args, database, s.server.ErrorText(err)))
 		}
 	}
 	from := s.out.Len()
@@ -123,13 +121,18 @@ func (a *Applier) run(tx *db.Tx, q *queued, database int) error {
 	text, failed := strings.CutPrefix(firstLine(s.out.From(from)), "-")
 	s.out.Truncate(from)
 	if err == nil && failed {
-		d := diverged(q.args, database, text)
-		if !a.skip() {
-			return d
-		}
-		a.skipped(d)
+		err = a.differs(diverged(q.args, database, text))
 	}
 	return err
+}
+
+// differs skips a command that fails, or returns its error.
+func (a *Applier) differs(d *shared.DivergedError) error {
+	if !a.skip() {
+		return d
+	}
+	a.skipped(d)
+	return nil
 }
 
 // applyWhole executes a command on whole namespaces, which is one small record, and reports whether it was one.
@@ -154,7 +157,7 @@ func (a *Applier) applyWhole(c replication.Command, after replication.Origin) (d
 			return false, nil
 		}
 		if most := int64(store.Namespaces()); first < 0 || second < 0 || first >= most || second >= most {
-			return true, diverged(c.Args, c.Database, string(command.ErrDBIndex))
+			return true, a.differs(diverged(c.Args, c.Database, string(command.ErrDBIndex)))
 		}
 		return true, serverside.DB.SwapWith(store, after, int(first), int(second))
 	}
@@ -177,5 +180,5 @@ func diverged(args [][]byte, database int, reply string) *shared.DivergedError {
 	if len(args) > most {
 		words = append(words, fmt.Sprintf("and %d more", len(args)-most))
 	}
-	return &shared.DivergedError{Command: strings.Join(words, " "), Database: database, Reply: reply}
+	return &shared.DivergedError{Name: words[0], Arguments: len(args) - 1, Command: strings.Join(words, " "), Database: database, Reply: reply}
 }

@@ -3,6 +3,7 @@ package shared
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -168,6 +170,7 @@ func (f *Following) change(to Master) error {
 	was, _ := f.Master()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
+		f.state.endWritingWaits()
 	}
 	f.mu.Lock()
 	close(f.changed) // which ends the link
@@ -183,6 +186,15 @@ func (f *Following) change(to Master) error {
 	}
 	f.note(to)
 	return nil
+}
+
+// endWritingWaits ends the waits of commands such as BLPOP: what a replica gets is not for them.
+func (v *State) endWritingWaits() {
+	for _, c := range v.Clients.All() {
+		if w := c.Wait.Load(); w != nil && w.Writes {
+			c.EndWait(clients.Demoted)
+		}
+	}
 }
 
 // note makes the server the replica of a master, for its sessions and its link.
@@ -212,13 +224,20 @@ func (f *Following) Begin(m Master) (done func(), ok bool) {
 
 // DivergedError is a command of the master that fails here, and did not there: the replica differs from its master.
 type DivergedError struct {
-	Command  string // with its arguments, the beginning of them
-	Database int
-	Reply    string
+	Name      string
+	Arguments int
+	Command   string // with its arguments, the beginning of them
+	Database  int
+	Reply     string
 }
 
 func (e *DivergedError) Error() string {
 	return fmt.Sprintf("the master's command failed here: %s in database %d: %s", e.Command, e.Database, e.Reply)
+}
+
+// LogValue is what the log has of it: neither keys nor values.
+func (e *DivergedError) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("%s with %d arguments in database %d: %.20s", e.Name, e.Arguments, e.Database, e.Reply))
 }
 
 // Info are the fields of INFO replication that a replica has and a master has not, names and values in turn; nil for a

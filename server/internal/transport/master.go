@@ -102,7 +102,7 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, err.Error(), stopped, 0
 		})
 		if stopped {
-			logger.Error("a command of the master failed here: the replica differs from its master and stops; REPLICAOF again synchronizes it, after FLUSHALL on it if need be", "master", master, "error", err)
+			logger.Error("a command of the master failed here: the replica differs from its master and stops; REPLICAOF again goes on; INFO replication has the command", "master", master, "error", diverged)
 			<-ctx.Done()
 			return
 		}
