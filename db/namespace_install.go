@@ -79,6 +79,9 @@ func (s *Store) beginLoading() error {
 
 // dropLoaded empties the shadows, if there are some, and ends them.
 func (s *Store) dropLoaded() error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
 	from, n, ok := decodeLoading(s.base.System(loadingName))
 	if !ok {
 		return nil
