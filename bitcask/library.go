@@ -104,5 +104,5 @@ func (s *Store) Libraries() (map[string]string, error) {
 	return texts, errors.Join(broken...)
 }
 
-// SystemChanges counts the changes of system records since the store was opened: while it stays the same, so do they.
-func (s *Store) SystemChanges() uint64 { return s.system.Changes.Load() }
+// LibraryChanges counts the changes of libraries since the store was opened: while it stays the same, so do they.
+func (s *Store) LibraryChanges() uint64 { return s.system.Changes.Load() }

@@ -51,13 +51,13 @@ func TestLibraries(t *testing.T) {
 	putLibrary(t, s, "gone", "")
 	delete(want, "gone")
 	wantLibraries(t, s, want)
-	changes := s.SystemChanges()
+	changes := s.LibraryChanges()
 	tx, err := s.BeginAll(true)
 	must(t, err)
 	must(t, tx.PutLibrary("one", []byte("rolled back")))
 	tx.End()
 	wantLibraries(t, s, want)
-	if s.SystemChanges() != changes {
+	if s.LibraryChanges() != changes {
 		t.Error("what was rolled back counts as a change")
 	}
 	must(t, s.Rotate())

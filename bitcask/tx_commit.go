@@ -58,6 +58,9 @@ func (t *Tx) Commit() (ticket uint64, err error) {
 	return ticket, nil
 }
 
+// Changed reports whether the transaction has written anything that is not committed.
+func (t *Tx) Changed() bool { return t.recs.Len() > 0 }
+
 // forget makes the changes final.
 func (t *Tx) forget() {
 	t.turns++

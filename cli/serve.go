@@ -41,6 +41,7 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 			&cli.BoolFlag{Name: "read-damaged", Usage: "serve what is left of a damaged store, for reading only: the keys that are damaged give errors"},
 			&cli.BoolFlag{Name: "follow", Usage: "serve a store that another process has open, for reading only, and go on with what that writes"},
 			quietFlag(),
+			&cli.StringFlag{Name: "replicaof", Usage: "be a replica of the Redis server at `HOST:PORT`: its data replace what the store has"},
 			&cli.StringFlag{Name: "port", Usage: "listen on port `N`, 0 for none; --addr has precedence"},
 			&cli.StringFlag{Name: "bind", Usage: "listen on these `HOSTS`"},
 			&cli.StringFlag{Name: "unixsocketperm", Usage: "give the socket's file the permissions `MODE`"},

@@ -117,7 +117,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 		wrong = fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
 	}
 	for _, name := range []string{
-		"port", "bind", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
+		"port", "bind", "replicaof", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
 	} {
 		if err := set(name, c.String(name)); err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("--%w", err))

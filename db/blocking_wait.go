@@ -272,7 +272,9 @@ func (t *Tx) serveWaiter(in *Tx, p nsKey, w *Waiter) {
 	t.effects.finished = append(t.effects.finished, w) // also if Do panics: with an error
 	t.interrupt, t.room = nil, nil                     // the transaction is not about its own client alone any more
 	sp := in.Savepoint()
+	t.write = t.write && !t.applies // who waits reads what a master has sent, and takes nothing of it
 	w.err = t.store.guard.call(func(in *Tx) error { return w.wait.Do(in, p.key) }, in)
+	t.write = t.write || t.applies
 	if w.err != nil {
 		w.err = in.rollbackAfter(sp, w.err)
 	}

@@ -69,7 +69,7 @@ func (c *clock) isBack() bool {
 
 // show notes that something with a deadline is shown to be gone.
 func (c *core) show(deadline int64) {
-	if c.opts.Follow {
+	if c.opts.Follow || c.replica.is.Load() {
 		return
 	}
 	for {
@@ -154,7 +154,7 @@ func (c *clock) loadShown(base *bitcask.Store) {
 
 // settle is called before a transaction locks anything.
 func (s *Store) settle(a access) {
-	if a == writing && s.clock.isBack() {
+	if a == writing && s.clock.isBack() && !s.replica.is.Load() {
 		s.settleClock()
 	}
 }

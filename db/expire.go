@@ -177,7 +177,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 // same.
 func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest time.Duration) {
 	const longest = 10 * time.Second
-	if s.noExpiry.Load() {
+	if s.noExpiry.Load() || s.replica.is.Load() {
 		return every
 	}
 	began := time.Now()
@@ -209,8 +209,11 @@ func (s *Store) setExpiryCycle(on bool) { s.noExpiry.Store(!on) }
 // Expire reaps due keys and fields, earliest first, until the budget or the
 // number of keys is used up, and returns how many. Of one hash it reaps a
 // thousand fields at a time. The background cycle calls it every
-// Options.ExpireEvery, and more often while it leaves due keys.
+// Options.ExpireEvery, and more often while it leaves due keys. Of a replica it reaps nothing: its master does.
 func (s *Store) Expire(budget time.Duration, most int) (int, error) {
+	if s.replica.is.Load() {
+		return 0, nil
+	}
 	_, gone := s.clock.read()
 	return s.expireUntil(gone, budget, most, func(view *Store) *observation { return view.observation() })
 }

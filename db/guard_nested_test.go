@@ -133,6 +133,14 @@ var storeUses = map[string]struct {
 	"WaitedKeys":     {func(_ *testing.T, s *db.Store) error { serverside.DB.WaitedKeys(s); return nil }, false},
 	"MergeSoon":      {func(_ *testing.T, s *db.Store) error { s.MergeSoon(); return nil }, false},
 	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.Libraries(s); return err }, false},
+	"Origin":         {func(_ *testing.T, s *db.Store) error { serverside.DB.Origin(s); return nil }, false},
+	"ReplicaOf":      {func(_ *testing.T, s *db.Store) error { serverside.DB.ReplicaOf(s); return nil }, false},
+	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
+	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},
+	"EndLoading":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.EndLoading(s) }, true},
+	"Install":        {func(_ *testing.T, s *db.Store) error { return serverside.DB.Install(s, nil, serverside.Origin{}) }, true},
+	"FlushWith":      {func(_ *testing.T, s *db.Store) error { return serverside.DB.FlushWith(s, serverside.Origin{}, 5) }, true},
+	"SwapWith":       {func(_ *testing.T, s *db.Store) error { return serverside.DB.SwapWith(s, serverside.Origin{}, 5, 6) }, true},
 	"LibraryChanges": {func(_ *testing.T, s *db.Store) error { serverside.DB.LibraryChanges(s); return nil }, false},
 }
 

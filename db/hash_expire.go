@@ -51,7 +51,7 @@ func (h Hash) expireFields(when func(now int64) (ms int64), fields []string, con
 	}
 	results := make([]FieldResult, len(fields))
 	err = h.do(writing, func(t *Tx) error {
-		return h.on(t).Expire(when(t.now()), t.now(), condition, fields, func(i int, r FieldResult) { results[i] = r })
+		return h.on(t).Expire(when(t.now()), t.passedFor(), condition, fields, func(i int, r FieldResult) { results[i] = r })
 	})
 	return owned(results, err)
 }
@@ -153,7 +153,7 @@ func (h Hash) getAnd(change func(now int64) (structures.FieldDeadline, error), f
 		if err != nil {
 			return err
 		}
-		return h.on(t).GetAndExpire(deadline, t.now(), fields, visit)
+		return h.on(t).GetAndExpire(deadline, t.passedFor(), fields, visit)
 	})
 }
 
@@ -182,7 +182,7 @@ func (h Hash) putWith(fields []Field, options []WriteOption) (n int, err error) 
 		if err != nil {
 			return false, err
 		}
-		n, ok, err = h.on(t).PutWith(fields, deadline, t.now(), condition)
+		n, ok, err = h.on(t).PutWith(fields, deadline, t.passedFor(), condition)
 		return ok, err
 	})
 	return n, held(ok, options, err)

@@ -81,7 +81,7 @@ func (k Key) expire(when func(now int64) (ms int64), conditions []WriteOption) (
 		return false, err
 	}
 	return call(k.handle, writing, func(t *Tx) (bool, error) {
-		return k.on(t).Expire(when(t.now()), t.now(), condition)
+		return k.on(t).Expire(when(t.now()), t.passedFor(), condition)
 	})
 }
 

@@ -130,7 +130,7 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 	if err != nil {
 		return err
 	}
-	if o.deadline != clearDeadline && o.n <= t.now() {
+	if o.deadline != clearDeadline && o.n <= t.passedFor() {
 		_, err := k.on(t).Delete()
 		return err
 	}
@@ -139,7 +139,7 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 	if _, err := quiet.Delete(); err != nil {
 		return err
 	}
-	if err := k.put(quiet.Txn, t.now(), value); err != nil {
+	if err := k.put(quiet.Txn, t.passedFor(), value); err != nil {
 		return err
 	}
 	if t.captured != nil && value.Kind == rdb.StreamKind {
@@ -151,7 +151,7 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 		t.captured.Describe(m, t.ns, "RESTORE", k.key, "0", string(payload), "REPLACE")
 	}
 	if o.deadline != clearDeadline {
-		if _, err := quiet.Expire(o.n, t.now(), 0); err != nil {
+		if _, err := quiet.Expire(o.n, t.passedFor(), 0); err != nil {
 			return err
 		}
 	}

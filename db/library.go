@@ -25,4 +25,4 @@ func (t *Tx) putLibrary(name, text string) error {
 
 func (s *Store) libraries() (map[string]string, error) { return s.base.Libraries() }
 
-func (s *Store) libraryChanges() uint64 { return s.base.SystemChanges() }
+func (s *Store) libraryChanges() uint64 { return s.base.LibraryChanges() }

@@ -26,5 +26,16 @@ func init() {
 		SnapshotAt:            (*Store).snapshotAt,
 		NextSequence:          (*Store).nextSequence,
 		SetExpiryCycle:        (*Store).setExpiryCycle,
+		Apply:                 (*Tx).apply,
+		PutOrigin:             (*Tx).putOrigin,
+		Origin:                (*Store).origin,
+		ReplicaOf:             (*Store).replicaOf,
+		SetReplicaOf:          (*Store).setReplicaOf,
+		BeginLoading:          (*Store).beginLoading,
+		Shadow:                (*Tx).shadow,
+		Install:               (*Store).install,
+		EndLoading:            (*Store).dropLoaded,
+		FlushWith:             (*Store).flushWith,
+		SwapWith:              (*Store).swapWith,
 	})
 }

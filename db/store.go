@@ -60,6 +60,7 @@ type core struct {
 
 	merger    *merge.Merger
 	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
+	replica   replica       // of a master: see origin.go
 	noExpiry  atomic.Bool   // setExpiryCycle has stopped it
 	idle      nap.Nap       // of the expiry cycle
 
@@ -113,6 +114,9 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	s := &Store{core: c}
 	s.clock.loadShown(base)
+	if err := s.loadReplica(); err != nil {
+		return nil, errors.Join(err, base.Close(), c.held.Close())
+	}
 	s.settle(writing)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
@@ -287,21 +291,23 @@ func (s *Store) FlushAll() error { return s.flush(s.base.Namespaces, "FLUSHALL")
 func (s *Store) flush(list func() []int, command string) error {
 	return s.withAll(func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error) {
 		namespaces := list()
+		if err := s.refusesWrites(); err != nil {
+			return 0, err
+		}
 		s.captureWhole(t, command)
 		dropped, ticket, err := t.Flush(namespaces...)
-		if err == nil {
-			*noticed = s.watchers.missedIn(namespaces)
-		}
-		for _, space := range dropped {
-			s.deadlines.DropNamespace(space)
-			s.fields.DropNamespace(space)
-			if s.ordered != nil {
-				s.ordered.drop(space)
-			}
-		}
-		s.notifyNamespaces(structures.EventFlushed, ticket, err, namespaces...)
-		return ticket, err
+		return s.flushed(dropped, ticket, err, noticed, namespaces)
 	})
+}
+
+// flushed is what follows the commit of a flush.
+func (s *Store) flushed(dropped []uint32, ticket uint64, err error, noticed *[]nsKey, namespaces []int) (uint64, error) {
+	if err == nil {
+		*noticed = s.watchers.missedIn(namespaces)
+	}
+	s.forgetSpaces(dropped)
+	s.notifyNamespaces(structures.EventFlushed, ticket, err, namespaces...)
+	return ticket, err
 }
 
 // Swap exchanges the contents of two namespaces in one small commit.
@@ -312,6 +318,9 @@ func (s *Store) Swap(a, b int) error {
 	return s.withAll(func(t *bitcask.Tx, noticed *[]nsKey) (uint64, error) {
 		if a == b {
 			return 0, nil // as in Redis: nothing changes, also for watches of a key
+		}
+		if err := s.refusesWrites(); err != nil {
+			return 0, err
 		}
 		keys := s.notifySwapped(t, a, b)
 		s.captureWhole(t, "SWAPDB", strconv.Itoa(a), strconv.Itoa(b))
@@ -473,6 +482,9 @@ func (s *Store) Stats() Stats {
 	st := Stats{Stats: s.base.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(), Merge: s.merger.Status(), Dir: s.base.Dir()}
 	st.StoreID = fmt.Sprintf("%x", s.base.StoreID())
 	for _, ns := range s.base.Namespaces() {
+		if s.hidesNamespace(ns) {
+			continue
+		}
 		space := s.base.Space(ns)
 		st.Namespaces = append(st.Namespaces, NamespaceStats{
 			Namespace: ns, Keys: s.base.Len(ns), Deadlines: s.deadlines.Len(space), TimedHashes: s.fields.Len(space),

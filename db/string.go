@@ -139,7 +139,7 @@ func (s String) getAndExpire(when func(now int64) (ms int64, err error)) ([]byte
 		if err != nil {
 			return nil, false, err
 		}
-		return s.on(t).GetAndExpire([]byte{}, ms, t.now())
+		return s.on(t).GetAndExpire([]byte{}, ms, t.passedFor())
 	}))
 }
 

@@ -103,6 +103,9 @@ func (s *Store) Survey(ctx context.Context, o SurveyOptions) (Survey, error) {
 		w.Deadlines = append(w.Deadlines, SurveyTTL{Left: left})
 	}
 	for _, ns := range s.base.Namespaces() {
+		if s.hidesNamespace(ns) {
+			continue
+		}
 		for stripe := range keydir.Stripes {
 			if err := w.stripe(s, ns, stripe); err != nil {
 				return Survey{}, err

@@ -42,6 +42,7 @@ type txState struct {
 	steps     int               // since it was asked
 	stopped   error             // what it has answered
 	room      func(n int) error // asked before much is read at once; nil: never
+	applies   bool              // it is what a master has sent: see origin.go
 
 	origin      int64        // of the changes that follow
 	observation *observation // of the call that this transaction is; nil: no observer
@@ -195,7 +196,11 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	return ticket, err
 }
 
+// commit commits what the transaction has written.
 func (t *Tx) commit() (Ticket, error) {
+	if t.store.replica.is.Load() && !t.applies && t.base.Changed() {
+		return 0, ErrReplica
+	}
 	if t.captured != nil {
 		t.base.SetEffects(t.captured.take())
 	}

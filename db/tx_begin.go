@@ -48,7 +48,7 @@ func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error
 	if err := s.guard.check(); err != nil {
 		return nil, false, err
 	}
-	if write && s.clock.isBack() {
+	if write && s.clock.isBack() && !s.replica.is.Load() {
 		return nil, false, nil // Begin settles that
 	}
 	base, ok, err := s.base.TryBegin(write, keys...)

@@ -25,7 +25,7 @@ func adminOf(c *command.Call) *admin.Caller {
 	l := session.Of(c).Lend()
 	return &admin.Caller{
 		State: l.State, Client: l.Client, User: l.User, IsTLS: l.IsTLS, IsRemote: l.IsRemote,
-		Flush: l.Flush, NoteBuffers: l.NoteBuffers, End: l.End, Drop: l.Drop, SaveLater: l.SaveLater, Wait: l.Wait, Follow: l.Follow,
+		Flush: l.Flush, NoteBuffers: l.NoteBuffers, End: l.End, Drop: l.Drop, SaveLater: l.SaveLater, AfterExec: l.AfterExec, Wait: l.Wait, Follow: l.Follow,
 	}
 }
 

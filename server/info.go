@@ -20,7 +20,7 @@ func (v *Server) Metrics() string { return v.figures().Metrics() }
 // microseconds, and longer with many clients (RecentBuffers looks at each).
 func (v *Server) figures() *stats.Figures {
 	f := &stats.Figures{
-		Counters: &v.state.Counters, Table: Commands, Store: v.state.Store.Stats(), Follow: v.state.Store.FollowState(),
+		Counters: &v.state.Counters, Table: Commands, Store: v.state.Store.Stats(), Follow: v.state.Store.FollowState(), Replica: v.state.Following.Info(time.Now()),
 		SlowLog: &v.state.SlowLog, Spikes: &v.state.Spikes, Tracking: v.state.Tracked.Usage(),
 		RedisVersion: RedisVersion, Version: v.options.Version, RunID: v.state.RunID, Mode: v.state.ModeName(), Started: v.state.Started,
 		ConfigFile: v.options.Config.inner.File(), Multiplexing: "go", Hz: v.options.Config.inner.Get("hz"), Percentiles: v.options.Config.inner.Get("latency-tracking-info-percentiles"),

@@ -38,6 +38,7 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	v.mu.Unlock()
 	v.state.AddServing(1)
 	defer v.state.AddServing(-1)
+	defer v.follow()()
 	ctx, shutDown := context.WithCancel(ctx)
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)

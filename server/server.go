@@ -22,6 +22,8 @@ type Server struct {
 	secure atomic.Pointer[TLS]   // whose certificate /metrics shows; nil without one
 	bound  atomic.Pointer[Bound] // what ServeBound serves; nil without it
 
+	following following
+
 	mu       sync.Mutex     // guards the three below
 	address  net.Addr       // of the listener, once Serve has one
 	serving  map[int]func() // ends each Serve that runs: see endedBy
@@ -51,6 +53,9 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		Listening: shared.Listening{Address: v.listenAddress, Port: v.shownPort, TLSPort: v.shownTLSPort, Change: v.changeBound},
 	}
 	if err := v.state.Settings.Start(); err != nil {
+		return nil, err
+	}
+	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof")); err != nil {
 		return nil, err
 	}
 	v.scripts.Init(v.state)

@@ -8,11 +8,14 @@ package keyimport
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/rdb"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // A batch of items becomes one commit. It ends at whichever limit comes first; a collection beyond largeBytes takes
@@ -21,6 +24,10 @@ const (
 	batchItems = 1000
 	batchBytes = 4 << 20
 	largeBytes = 16 << 20
+
+	// While others use the store, fewer items are stored at once: their keys are locked meanwhile.
+	shadowItems = 128
+	shadowBytes = 256 << 10
 )
 
 // An Item is a key to be stored, or a piece of one whose value is large, or a library of functions, whose text is its
@@ -43,6 +50,9 @@ type Options struct {
 	// Library stores a library, after all items before it. Its error refuses the library. Default: it is stored as it
 	// is.
 	Library func(name, text string) error
+	// Shadows stores the keys in the shadows of their namespaces (serverside.DB.BeginLoading), also those whose deadline
+	// has passed, while others read the store: a batch is small, and locks its keys alone. Default: in the namespaces.
+	Shadows bool
 }
 
 // A Result counts what an import did.
@@ -91,10 +101,44 @@ func (im *Importer) Add(it Item) error {
 		return nil
 	}
 	im.batch = append(im.batch, it)
-	if im.bytes += bytes; len(im.batch) < batchItems && im.bytes < batchBytes {
+	most, mostBytes := batchItems, batchBytes
+	if im.o.Shadows {
+		most, mostBytes = shadowItems, shadowBytes
+	}
+	if im.bytes += bytes; len(im.batch) < most && im.bytes < mostBytes {
 		return nil
 	}
 	return im.Flush()
+}
+
+// update runs fn in a transaction that may touch the keys of the items, and gives it the moment up to which deadlines have
+// passed.
+func (im *Importer) update(items []Item, fn func(tx *db.Tx, now int64) error) error {
+	if !im.o.Shadows {
+		return im.target.Update(func(tx *db.Tx) error { return fn(tx, time.Now().UnixMilli()) })
+	}
+	names := make([]string, len(items))
+	for i := range items {
+		names[i] = string(items[i].Name)
+	}
+	return im.target.UpdateKeys(names, func(tx *db.Tx) error {
+		serverside.DB.Apply(tx)
+		return fn(tx, 0)
+	})
+}
+
+// in returns the transaction in the namespace of a database.
+func (im *Importer) in(tx *db.Tx, database uint64) (_ *db.Tx, err error) {
+	ns := int(min(database, math.MaxInt32))
+	if im.o.Shadows {
+		tx, err = serverside.DB.Shadow(tx, ns)
+	} else {
+		tx, err = tx.Use(ns)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("db %d: %w", database, err)
+	}
+	return tx, nil
 }
 
 // library has the source store a library.
@@ -153,12 +197,11 @@ func (im *Importer) Flush() error {
 // commit stores items in one commit, up to the first that is refused.
 func (im *Importer) commit(batch []Item) (stored int, refused, err error) {
 	var sum Result
-	err = im.target.Update(func(tx *db.Tx) error {
+	err = im.update(batch, func(tx *db.Tx, now int64) error {
 		stored, refused, sum = 0, nil, im.result
-		now := time.Now().UnixMilli()
 		for i := range batch {
 			mark := tx.Savepoint()
-			if refused = put(tx, &batch[i], now); refused != nil {
+			if refused = im.put(tx, &batch[i], now); refused != nil {
 				return tx.RollbackTo(mark)
 			}
 			stored++
@@ -192,9 +235,10 @@ func (im *Importer) addPiece(it *Item) error {
 		return nil
 	}
 	var refused error
-	now := time.Now().UnixMilli()
-	err := im.target.Update(func(tx *db.Tx) error {
-		refused = put(tx, it, now)
+	var moment int64
+	err := im.update([]Item{*it}, func(tx *db.Tx, now int64) error {
+		moment = now
+		refused = im.put(tx, it, now)
 		return refused
 	})
 	switch {
@@ -204,7 +248,7 @@ func (im *Importer) addPiece(it *Item) error {
 			return im.o.Failed([]Item{*it}, errors.Join(err, dropped))
 		}
 		return im.refused(it, refused)
-	case it.First && it.expired(now):
+	case it.First && it.expired(moment):
 		im.skipping = true
 		im.result.Expired++
 	case it.Last:
@@ -222,8 +266,8 @@ func (im *Importer) drop() error {
 	if im.part = nil; part == nil {
 		return nil
 	}
-	return im.target.Update(func(tx *db.Tx) error {
-		tx, err := use(tx, part.Database)
+	return im.update([]Item{*part}, func(tx *db.Tx, _ int64) error {
+		tx, err := im.in(tx, part.Database)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package keyimport
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -12,22 +11,13 @@ import (
 	"github.com/stavedb/stave/structures"
 )
 
-// use returns the transaction in the namespace of a database.
-func use(tx *db.Tx, database uint64) (*db.Tx, error) {
-	tx, err := tx.Use(int(min(database, math.MaxInt32)))
-	if err != nil {
-		return nil, fmt.Errorf("db %d: %w", database, err)
-	}
-	return tx, nil
-}
-
 // put stores an item. The first piece of a key deletes what the key held; the last one completes it. A deadline that
 // has passed, and a collection of nothing, mean no key.
-func put(tx *db.Tx, e *Item, now int64) error {
+func (im *Importer) put(tx *db.Tx, e *Item, now int64) error {
 	if e.Library {
 		return serverside.DB.PutLibrary(tx, string(e.Name), string(e.Value.Elements[0]))
 	}
-	tx, err := use(tx, e.Database)
+	tx, err := im.in(tx, e.Database)
 	if err != nil {
 		return err
 	}

@@ -22,3 +22,9 @@ type (
 
 // Change is what DB.OnChangesAndReads reports.
 type Change = calls.Change
+
+// Origin is where a replica stands in the stream of its master.
+type Origin = calls.Origin
+
+// IsReplica is the first byte of what DB.SetReplicaOf gets for a replica.
+const IsReplica = calls.IsReplica

@@ -1,26 +1,9 @@
 package command
 
-import "github.com/stavedb/stave/internal/number"
-
-// This server is always a master. What would make it a replica is refused.
+// This server has no replicas. Tools that ask get Redis's answers for that.
 
 var replicationCommands = []*Command{
-	{Name: "replicaof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
-	{Name: "slaveof", Arity: 3, Flags: replicaFlags, Group: GroupServer, Run: replicaofCommand},
 	{Name: "failover", Arity: -1, Flags: Admin | NoScript | Stale, Group: GroupServer, Run: failoverCommand},
-}
-
-const replicaFlags = Admin | NoScript | Stale | NoAsyncLoading
-
-// replicaofCommand is REPLICAOF and SLAVEOF.
-func replicaofCommand(c *Call) error {
-	if c.Args.Is(1, "no") && c.Args.Is(2, "one") {
-		return c.OK()
-	}
-	if port, ok := number.ParseInt(c.Arg(2)); !ok || port < 0 || port > 65535 {
-		return Error("ERR Invalid master port")
-	}
-	return Error("ERR Stave cannot be a replica of another server. Import its data, or copy a backup.")
 }
 
 // failoverCommand is FAILOVER. The order of its refusals is Redis's.

@@ -2,6 +2,7 @@ package system
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ type Records struct {
 	Mu      sync.Mutex // guards names; innermost
 	Names   Names
 
-	Changes atomic.Uint64 // how often a record was put; raised under Mu, after the change
+	Changes atomic.Uint64 // how often a part of a library was put; raised under Mu, after the change
 }
 
 // Put notes a record, unless a newer one is known. It returns the location that
@@ -44,7 +45,9 @@ func (sr *Records) Put(name string, r Record) (dead keydir.Loc, ok bool) {
 		return 0, false
 	}
 	sr.Names[name] = r
-	sr.Changes.Add(1)
+	if strings.HasPrefix(name, LibraryPrefix) {
+		sr.Changes.Add(1)
+	}
 	return old.Loc, true
 }
 

@@ -36,6 +36,17 @@ type Capture struct {
 	FieldDeadlines bool
 }
 
+// Origin is a position in the stream of a master: of a replication, after so many bytes, when the stream has selected a
+// database.
+type Origin struct {
+	ReplID   [40]byte // hexadecimal digits
+	Offset   int64
+	Database int
+}
+
+// IsReplica is the first byte of what SetReplicaOf gets for a replica.
+const IsReplica = 'r'
+
 // DB are the functions on stores and transactions. Their locks, and their errors within a closure or a callback of
 // the store, and after the end of a transaction, are those of the methods of db.
 type DB[Store, Tx, Keyspace any] struct {
@@ -110,6 +121,34 @@ type DB[Store, Tx, Keyspace any] struct {
 	// NextSequence is the sequence number of the next record to be written: Commit.Next, until another commit, or a note
 	// that the store makes of itself, is written.
 	NextSequence func(s Store) uint64
+
+	// Apply makes a transaction, which writes, one of what a master has sent: it may write to the store although that is a
+	// replica. Nothing is due in it, and nothing is dropped: a deadline that has passed is as good as any.
+	Apply func(t Tx)
+	// PutOrigin says where the store stands in the stream of its master once the transaction is committed.
+	PutOrigin func(t Tx, o Origin) error
+	// Origin is where the store stands; ok is false if it must be synchronized as a whole.
+	Origin func(s Store) (o Origin, ok bool)
+	// ReplicaOf is what SetReplicaOf has last kept; nil if nothing.
+	ReplicaOf func(s Store) []byte
+	// SetReplicaOf keeps what a server notes of whose replica the store is, durably, and makes it a replica or ends that. The
+	// value of a replica begins with IsReplica, and no other does: so the next Open knows. A replica refuses all writes but
+	// those of Apply, and nothing expires in it; what has expired is not shown. Who becomes or ceases to be a replica forgets
+	// its Origin.
+	SetReplicaOf func(s Store, value []byte, is bool) error
+	// BeginLoading makes empty shadows of all namespaces, for Shadow, in place of those of before. It fails where the store has
+	// more namespaces than can have shadows, or keys in their place.
+	BeginLoading func(s Store) error
+	// Shadow returns a transaction in the shadow of a namespace.
+	Shadow func(t Tx, namespace int) (Tx, error)
+	// Install puts the shadows in the place of the namespaces, and these libraries in the place of all others, and says where
+	// the store stands: by one small commit. Nothing else may use the shadows meanwhile.
+	Install func(s Store, libraries map[string]string, o Origin) error
+	// EndLoading empties the shadows, if there are some.
+	EndLoading func(s Store) error
+	// FlushWith empties namespaces, without one all, in the commit that says where the store stands; SwapWith exchanges two.
+	FlushWith func(s Store, o Origin, namespaces ...int) error
+	SwapWith  func(s Store, o Origin, a, b int) error
 
 	// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
 	// deleted or not.

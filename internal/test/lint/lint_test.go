@@ -71,8 +71,8 @@ var mayImport = map[string][]string{
 	"server/internal/dispatch":  roomsOfServer("clients", "shared"),
 	"server/internal/scripting": append(roomsOfServer("clients", "shared"), "server/script"),
 	"server/internal/admin":     roomsOfServer("clients", "shared"),
-	"server/internal/session":   roomsOfServer("clients", "shared", "dispatch", "scripting"),
-	"server/internal/transport": roomsOfServer("clients", "shared", "session"),
+	"server/internal/session":   roomsOfServer("clients", "shared", "dispatch", "scripting", "replication"),
+	"server/internal/transport": roomsOfServer("clients", "shared", "session", "replication"),
 
 	"server/internal/cluster":     {"db", "server/command"},
 	"server/internal/debug":       {"db", "server/command", "server/internal/digest"},

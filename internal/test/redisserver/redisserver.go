@@ -4,6 +4,7 @@ package redisserver
 import (
 	"bytes"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +15,41 @@ import (
 
 // A Server is a redis-server that runs until its test ends.
 type Server struct {
-	Socket string // its only address
+	Socket string // its only address, but for
+	Port   string // on 127.0.0.1; "" for none
 
-	t *testing.T
+	password string
+	t        *testing.T
 }
 
 // Start starts a redis-server that loads an RDB file, unless that is "", and skips the test where there is none. It
 // answers.
 func Start(t *testing.T, file string) Server {
+	t.Helper()
+	return start(t, file, "", "--port", "0")
+}
+
+// StartMaster starts an empty redis-server that listens on a port too, with a password unless that is "".
+func StartMaster(t *testing.T, password string, flags ...string) Server {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free; somebody else may take it in between, which is rare
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flags = append([]string{"--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, flags...)
+	if password != "" {
+		flags = append(flags, "--requirepass", password)
+	}
+	s := start(t, "", password, flags...)
+	s.Port = port
+	return s
+}
+
+func start(t *testing.T, file, password string, flags ...string) Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -37,8 +65,8 @@ func Start(t *testing.T, file string) Server {
 			t.Fatal(err)
 		}
 	}
-	s := Server{filepath.Join(dir, "s"), t}
-	server := exec.Command(path, "--port", "0", "--unixsocket", s.Socket, "--dir", dir, "--save", "", "--enable-debug-command", "yes")
+	s := Server{Socket: filepath.Join(dir, "s"), password: password, t: t}
+	server := exec.Command(path, append([]string{"--unixsocket", s.Socket, "--dir", dir, "--save", "", "--enable-debug-command", "yes"}, flags...)...)
 	var log bytes.Buffer
 	server.Stdout = &log
 	if err := server.Start(); err != nil {
@@ -65,7 +93,11 @@ func (s Server) URL() string { return "unix://" + s.Socket }
 
 // CLI runs redis-cli.
 func (s Server) CLI(in io.Reader, args ...string) (string, error) {
-	c := exec.Command("redis-cli", append([]string{"-s", s.Socket}, args...)...)
+	own := []string{"-s", s.Socket}
+	if s.password != "" {
+		own = append(own, "-a", s.password, "--no-auth-warning")
+	}
+	c := exec.Command("redis-cli", append(own, args...)...)
 	c.Stdin = in
 	out, err := c.CombinedOutput()
 	return string(out), err

@@ -30,6 +30,8 @@ type Caller struct {
 	Drop        func()                 // makes it a session of nobody, and ends it
 	SaveLater   func()                 // makes the EXEC that runs save at its end
 	Follow      func(*replication.Ask) // makes the connection a replica's, when the replies have left; nil without one
+	// AfterExec lets fn run at the end of the EXEC that runs, when nothing is locked.
+	AfterExec func(fn func())
 	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
@@ -51,7 +53,7 @@ func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command
 	return slices.Concat(
 		[]*command.Command{client, pubSubCommand(source), configCommand(source), monitorCommand(source), introspect.Command(table), acl.Command(source.acl),
 			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog)},
-		serverCommands(source), persistenceCommands(source), replicationCommands(source), cluster.Commands(source.clusterNode),
+		serverCommands(source), persistenceCommands(source), replicationCommands(source), replicaofCommands(source), cluster.Commands(source.clusterNode),
 	)
 }
 

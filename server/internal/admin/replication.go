@@ -18,8 +18,6 @@ func replicationCommands(of source) []*command.Command {
 		{Name: "wait", Arity: 3, Flags: command.NoScript | command.ConnectionCategory, Group: command.GroupGeneric, Run: of.on(waitCommand)},
 		{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Work: command.Unbounded, Group: command.GroupGeneric,
 			Run: of.on(waitaofCommand)},
-		{Name: "role", Arity: 1, Flags: command.Describes | command.OfSession | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer,
-			Run: of.on(func(a *Caller, c *command.Call) error { return c.Reply(roleOfMaster(a)) })},
 		{Name: "replconf", Arity: -1, Flags: command.OfOperator | command.AllowBusy, Group: command.GroupServer, Run: of.on(replconfCommand)},
 		{Name: "psync", Arity: -3, Flags: follow, Group: command.GroupServer, Run: of.on(psyncCommand)},
 		{Name: "sync", Arity: 1, Flags: follow, Group: command.GroupServer, Run: of.on(syncCommand)},

@@ -12,6 +12,7 @@ type Wait struct {
 	Waiter    *db.Waiter    // nil: nothing that a writer could give
 	Deadline  time.Time     // zero: none
 	Postponed bool          // the command has not begun: it is executed when the wait is over
+	Writes    bool          // the command may write when it is served
 	Ended     chan struct{} // for who waits in Session.Wait: another session has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter
@@ -38,6 +39,7 @@ const (
 	served
 	TimedOut // or CLIENT UNBLOCK has ended it as if it were
 	Unblocked
+	Demoted // the server has become a replica, on which nobody but the master writes
 )
 
 // Poll ends the wait if there is something, or its time is over, and says how it has ended. Cancel

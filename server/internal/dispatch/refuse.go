@@ -29,11 +29,27 @@ func refusal(r *Request, s *Situation) error {
 	if s.Subscribed && cmd.Flags&command.WhileSubscribed == 0 {
 		return errSubscribedMode(cmd.Name)
 	}
-	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
+	if s.State.Following.IsReplica() {
+		if err := refusesAsReplica(r, s); err != nil {
+			return err
+		}
+	} else if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
 		return shared.ErrNoReplicas
 	}
 	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows) {
 		return shared.ErrOutOfMemory
+	}
+	return nil
+}
+
+// refusesAsReplica says why a replica does not execute a request: its master alone writes, and what it has may be too old.
+func refusesAsReplica(r *Request, s *Situation) error {
+	cmd := r.Command
+	if cmd.IsWrite() { // what EXEC runs was refused when it was queued, or its commit is
+		return shared.ErrReplica
+	}
+	if cmd.Flags&command.Stale == 0 && s.State.Following.IsStale() && s.State.Tunables.NoStaleData.Load() {
+		return shared.ErrMasterDown
 	}
 	return nil
 }

@@ -2,4 +2,5 @@
 // executes nothing; what it needs of the server it gets as functions.
 //
 // [Stream] is what a master sends, [Feeder] the side of a master for one replica, [Feeders] all of them.
+// [Link] is the side of a replica.
 package replication

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type Feeders struct {
 
 	mu      sync.Mutex // guards the rest; commits do not wait for it
 	stop    func()     // ends the capture; nil without one
+	refused bool       // the server is a replica itself
 	version int        // of files, which goes with the capture
 	idle    *time.Timer
 	waiters []*waiter
@@ -94,6 +96,9 @@ func (m *Feeders) begin() (err error) {
 		m.idle.Stop()
 		m.idle = nil
 	}
+	if m.refused {
+		return ErrIsReplica
+	}
 	if m.stop != nil {
 		return nil
 	}
@@ -107,6 +112,22 @@ func (m *Feeders) begin() (err error) {
 		m.Stream.End()
 	}
 	return err
+}
+
+// ErrIsReplica refuses the replica of a replica.
+var ErrIsReplica = errors.New("this server is a replica itself, and passes nothing on: replicate its master")
+
+// Refuse ends all replicas and the stream, and lets none join, or lets them join again: what a replica has is its master's
+// to send.
+func (m *Feeders) Refuse(all bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refused = all; all {
+		if m.idle != nil {
+			m.idle.Stop()
+		}
+		m.end()
+	}
 }
 
 // oldVersion is that of files for replicas before 7.4.

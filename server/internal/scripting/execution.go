@@ -287,6 +287,9 @@ func (r *execution) command(args [][]byte, out *resp.Writer) error {
 	if refusal == "" {
 		refusal = refusesCall(s.State, cmd, args)
 	}
+	if refusal == "" && cmd.IsWrite() && s.State.Following.IsReplica() {
+		refusal = string(shared.ErrReplica)
+	}
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
 	}

@@ -1,7 +1,6 @@
 package scripting
 
 import (
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/command"

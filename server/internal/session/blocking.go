@@ -63,8 +63,11 @@ func (w *waiting) start(c *command.Call, take db.Wait, timeout time.Duration, re
 	for _, keys := range [][]string{take.Keys, take.Others} {
 		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
-	b.Waiter = c.Tx.Enqueue(take, s.client.Wake)
+	b.Waiter, b.Writes = c.Tx.Enqueue(take, s.client.Wake), c.Command.IsWrite()
 	w.begin(b)
+	if b.Writes && s.server.Following.IsReplica() {
+		s.client.EndWait(clients.Demoted) // who made it one may have looked for those who wait before this one did
+	}
 	return shared.ErrBlocked
 }
 
@@ -179,6 +182,8 @@ func (w *waiting) finish(b *blocked, end clients.End) {
 		s.out.NullArray()
 	case end == clients.Unblocked:
 		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+	case end == clients.Demoted:
+		err = command.Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 	default:
 		var ticket db.Ticket
 		ticket, err = b.Waiter.Result()

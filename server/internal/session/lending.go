@@ -25,6 +25,8 @@ type Lending struct {
 	Drop        func()                 // ends the session of a user that is gone
 	SaveLater   func()                 // makes the EXEC that runs save at its end
 	Follow      func(*replication.Ask) // makes the connection a replica's, when the replies have left; nil without one
+	// AfterExec lets fn run at the end of the EXEC that runs, when nothing is locked.
+	AfterExec func(fn func())
 	// Wait lets the session wait for what does not happen on this server; late replies when the time is over.
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
@@ -37,6 +39,7 @@ func (s *Session) Lend() Lending {
 		End:       func() { s.closed = true },
 		Drop:      func() { s.who.setUser(s.server.Users.Default(), false); s.closed = true }, // what an EXEC executes after that is nobody's
 		SaveLater: func() { s.multi.saveDue = true },
+		AfterExec: func(fn func()) { s.multi.after = append(s.multi.after, fn) },
 		Wait:      s.wait.long,
 	}
 	if s.now.Driven {

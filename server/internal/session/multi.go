@@ -15,6 +15,7 @@ type transaction struct {
 	watch        *db.Watch // keys that the next EXEC depends on; nil for none
 	watchedBytes int       // memory of the keys in watch
 	saveDue      bool      // a BGSAVE within the EXEC that runs
+	after        []func()  // what else its commands want done at its end
 }
 
 // queue is what MULTI has gathered.

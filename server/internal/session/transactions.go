@@ -69,7 +69,7 @@ func execCommand(s *Session, c *command.Call) error {
 	if q.Aborted {
 		return errExecAbort
 	}
-	defer s.multi.saveIfDue()
+	defer s.multi.doAfter()
 	if s.script.lent != nil {
 		defer s.script.lent.EndExec()
 	}
@@ -142,12 +142,17 @@ func watchCommand(s *Session, c *command.Call) error {
 	return c.OK()
 }
 
-// saveIfDue does what a BGSAVE within EXEC has asked for, after the commit and with no key locked. EXEC has its reply
-// by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
-func (m *transaction) saveIfDue() {
+// doAfter does what commands within EXEC have asked for, after the commit and with no key locked: a BGSAVE, REPLICAOF. They
+// have their replies by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
+func (m *transaction) doAfter() {
 	s := m.session
 	if m.saveDue {
 		m.saveDue = false
 		_ = s.server.Save()
+	}
+	after := m.after
+	m.after = nil
+	for _, fn := range after {
+		fn()
 	}
 }

@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,15 +118,39 @@ func words() kind {
 	}}
 }
 
-// master takes the address of a master; "no one" is none, as in the command.
+// master takes the address of a master, HOST PORT or HOST:PORT; "no one" is none, as in the command.
 func master() kind {
-	return kind{"no one", func(text, before string) (string, error) {
+	return kind{"HOST PORT or no one", func(text, before string) (string, error) {
 		text, err := words().Check(text, before)
-		if strings.EqualFold(text, "no one") {
-			text = ""
+		if err != nil {
+			return "", err
 		}
-		return text, err
+		host, port, err := ParseMaster(text)
+		if host == "" {
+			return "", err
+		}
+		return host + " " + strconv.Itoa(port), err
 	}}
+}
+
+// ParseMaster reads the value of replicaof, "HOST PORT" or HOST:PORT; "" and "no one" are no master, which has no host.
+func ParseMaster(value string) (host string, port int, err error) {
+	words := strings.Fields(value)
+	if len(words) == 1 {
+		if host, text, err := net.SplitHostPort(words[0]); err == nil {
+			words = []string{host, text}
+		}
+	}
+	if len(words) == 0 || strings.EqualFold(strings.Join(words, " "), "no one") {
+		return "", 0, nil
+	}
+	if len(words) == 2 {
+		port, err = strconv.Atoi(words[1])
+	}
+	if len(words) != 2 || err != nil || words[0] == "" || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("%q is not HOST PORT", value)
+	}
+	return words[0], port, nil
 }
 
 // logFile takes a path; stdout, in files of Redis 2.6 and older, is none.

@@ -214,16 +214,22 @@ var securityDirectives = []Directive{
 	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "the server connects to nobody"},
 }
 
-// replicationDirectives are about replicas and clusters.
+// replicationDirectives are about masters, replicas and clusters.
 var replicationDirectives = []Directive{
-	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: Fixed, each: -1, Refusal: "Stave cannot be a replica of another server"},
+	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: AtStart, each: -1},
+	{Name: "masterauth", Kind: anyText(), Mode: Live},
+	{Name: "masteruser", Kind: anyText(), Mode: Live},
+	{Name: "tls-replication", def: "no", Kind: yesNo(), Mode: Live},
+	{Name: "repl-timeout", def: "60", Kind: between(1, math.MaxInt32), Mode: Live},
+	{Name: "replica-read-only", alias: "slave-read-only", def: "yes", Kind: yesNo(), Mode: Fixed, Refusal: "a replica is written to by its master alone"},
+	{Name: "replica-serve-stale-data", alias: "slave-serve-stale-data", def: "yes", Kind: yesNo(), Mode: Live},
+	{Name: "replica-ignore-errors", def: "no", Kind: yesNo(), Mode: Live},
 	{Name: "cluster-enabled", def: "no", Kind: yesNo(), Mode: AtStart},
 	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Live},
 	{Name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", Kind: between(0, math.MaxInt32), Mode: Live},
 	{Name: "repl-backlog-size", def: "16777216", Kind: bytesFrom(1), Mode: Live},
 	{Name: "repl-backlog-ttl", def: "3600", Kind: between(0, math.MaxInt32), Mode: Live},
 	{Name: "repl-ping-replica-period", alias: "repl-ping-slave-period", def: "10", Kind: between(1, math.MaxInt32), Mode: Live},
-	{Name: "repl-timeout", def: "60", Kind: between(1, math.MaxInt32), Mode: Live},
 	{Name: "repl-compat", def: "7.0", Kind: oneOf("7.0", "7.4"), Mode: Live},
 	{Name: "cluster-announce-ip", Kind: anyText(), Mode: Live},
 	{Name: "cluster-announce-port", def: "0", Kind: between(0, 65535), Mode: Live},

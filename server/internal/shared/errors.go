@@ -16,6 +16,12 @@ import (
 // compares them with a real server. A store that cannot write says so with the code MISCONF, as
 // Redis does when it cannot save.
 
+// Refusals of a replica, in Redis's words.
+const (
+	ErrReplica    command.Error = "READONLY You can't write against a read only replica."
+	ErrMasterDown command.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+)
+
 // DeniedError is a request that the session's user may not make.
 type DeniedError struct{ acl.Denial }
 
@@ -34,6 +40,8 @@ func (v *State) ErrorText(err error) string {
 		return string(command.ErrNoKey)
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
+	case errors.Is(err, db.ErrReplica):
+		return string(ErrReplica)
 	case errors.Is(err, db.ErrReadOnly):
 		return "READONLY You can't write against a read only replica: this store is open for reading only."
 	case errors.Is(err, db.ErrFailed):

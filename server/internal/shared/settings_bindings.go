@@ -32,12 +32,15 @@ var setters = map[string]func(v *Settings, value string){
 		flags, _ := settings.ParseEvents(value) // checked
 		v.State.setNotifyFlags(flags)
 	},
-	"min-replicas-to-write":     setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MinReplicas.Store(n) }),
-	"min-replicas-max-lag":      setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MaxLag.Store(n) }),
-	"repl-backlog-size":         setInt(func(v *Settings, n int64) { v.State.Replicas.Stream.SetLimit(n) }),
-	"repl-backlog-ttl":          setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.BacklogTTL.Store(n) }),
-	"repl-ping-replica-period":  setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.PingPeriod.Store(n) }),
-	"repl-timeout":              setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.Timeout.Store(n) }),
+	"min-replicas-to-write":    setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MinReplicas.Store(n) }),
+	"min-replicas-max-lag":     setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.MaxLag.Store(n) }),
+	"repl-backlog-size":        setInt(func(v *Settings, n int64) { v.State.Replicas.Stream.SetLimit(n) }),
+	"repl-backlog-ttl":         setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.BacklogTTL.Store(n) }),
+	"repl-ping-replica-period": setInt(func(v *Settings, n int64) { v.State.Replicas.Settings.PingPeriod.Store(n) }),
+	"repl-timeout": setInt(func(v *Settings, n int64) {
+		v.State.Replicas.Settings.Timeout.Store(n)
+		v.State.Tunables.ReplTimeout.Store(n)
+	}),
 	"repl-compat":               func(v *Settings, value string) { v.State.Replicas.Settings.FieldDeadline.Store(value == "7.4") },
 	"busy-reply-threshold":      setInt(func(v *Settings, n int64) { v.State.Tunables.BusyMs.Store(n) }),
 	"hash-max-listpack-entries": setInt(func(v *Settings, n int64) { v.State.Encodings.HashEntries.Store(n) }),
@@ -49,6 +52,8 @@ var setters = map[string]func(v *Settings, value string){
 	"zset-max-listpack-entries": setInt(func(v *Settings, n int64) { v.State.Encodings.SortedSetEntries.Store(n) }),
 	"zset-max-listpack-value":   setInt(func(v *Settings, n int64) { v.State.Encodings.SortedSetValue.Store(n) }),
 	"requirepass":               setDefaultPassword,
+	"replica-serve-stale-data":  func(v *Settings, value string) { v.State.Tunables.NoStaleData.Store(value == "no") },
+	"replica-ignore-errors":     func(v *Settings, value string) { v.State.Tunables.IgnoreErrors.Store(value == "yes") },
 	"acllog-max-len":            setInt(func(v *Settings, n int64) { v.State.Tunables.ACLLogMaxLen.Store(min(n, math.MaxInt32)) }),
 }
 
@@ -99,6 +104,7 @@ var getters = map[string]func(v *Settings) string{
 	"dir":                       func(v *Settings) string { return v.State.Store.Stats().Dir },
 	"notify-keyspace-events":    func(v *Settings) string { return settings.Events(v.State.Notifier.flags.Load()).String() },
 	"requirepass":               (*Settings).shownPassword,
+	"replicaof":                 func(v *Settings) string { return v.State.Following.Setting() },
 	"aclfile":                   func(v *Settings) string { return v.State.Options.ACLFile },
 	"protected-mode":            func(v *Settings) string { return protectedMode(v.State.Options.AllowPlainText) },
 	"cluster-enabled":           func(v *Settings) string { return yesIf(v.State.Options.Cluster) },

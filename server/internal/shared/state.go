@@ -64,6 +64,7 @@ type State struct {
 
 	Replicas  *replication.Feeders
 	Settings  *Settings
+	Following Following // its part as a replica
 	Server    ServerFuncs
 	counted   counted
 	Encodings command.Encodings

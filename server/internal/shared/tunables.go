@@ -19,6 +19,10 @@ type tunables struct {
 	outputHard, outputSoft, outputSeconds atomic.Int64 // of replies that wait for a client, as those for messages
 
 	ACLLogMaxLen atomic.Int64 // entries of ACL LOG
+
+	ReplTimeout  atomic.Int64 // seconds after which a silent master is given up
+	NoStaleData  atomic.Bool  // a replica whose link is down refuses reads
+	IgnoreErrors atomic.Bool  // a replica skips what fails of its master's commands
 }
 
 // defaultKeepAlive is the time between TCP keep-alive probes, as in Redis.
@@ -33,6 +37,7 @@ func (t *tunables) Init(clients int, idle time.Duration, clientMemory int64) {
 	t.slowerThan.Store(defaultSlowerThan)
 	t.BusyMs.Store(defaultBusyMs)
 	t.ACLLogMaxLen.Store(defaultACLLogMax)
+	t.ReplTimeout.Store(defaultReplTimeout)
 }
 
 // The settings of SLOWLOG are Redis's until CONFIG SET changes them.
@@ -41,4 +46,6 @@ const (
 	defaultSlowMax    = 128
 	defaultACLLogMax  = 128
 	defaultBusyMs     = 5000
+
+	defaultReplTimeout = 60 // seconds
 )

@@ -17,6 +17,7 @@ type Figures struct {
 	Table    []*command.Command // with their subcommands
 	Store    db.Stats
 	Follow   db.FollowState
+	Replica  []any // the fields of INFO of a replica, names and values in turn; nil for a master
 	SlowLog  *slowlog.Log
 	Spikes   *latency.Spikes
 	Tracking tracking.Usage

@@ -239,10 +239,16 @@ func (f *Figures) infoStats(w *infoWriter) {
 	)
 }
 
-// infoReplication is about the replicas, and the stream for them.
+// infoReplication says whose replica the server is, and is about its own replicas and the stream for them.
 func (f *Figures) infoReplication(w *infoWriter) {
 	r := &f.Replication
-	w.fields("role", "master", "connected_slaves", len(r.Replicas))
+	if f.Replica == nil {
+		w.fields("role", "master")
+	} else {
+		w.fields("role", "slave")
+		w.fields(f.Replica...)
+	}
+	w.field("connected_slaves", len(r.Replicas))
 	for i, replica := range r.Replicas {
 		w.field(fmt.Sprintf("slave%d", i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d",
 			replica.Address, replica.Port, replica.State, replica.Offset, int(replica.Lag.Seconds())))

@@ -1,0 +1,32 @@
+package replication
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/stavedb/stave/internal/serverside"
+)
+
+// Origin is where a replica stands in the stream of its master.
+type Origin = serverside.Origin
+
+// replIDSize is the length of the id of a replication: hexadecimal digits.
+const replIDSize = len(Origin{}.ReplID)
+
+// parseReplID checks an id.
+func parseReplID(text string) (id [replIDSize]byte, err error) {
+	if len(text) != replIDSize {
+		return id, fmt.Errorf("the master sent %.60q as the id of its replication", text)
+	}
+	copy(id[:], text)
+	return id, nil
+}
+
+// parseOffset checks an offset.
+func parseOffset(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("the master sent %.60q as its offset", text)
+	}
+	return n, nil
+}

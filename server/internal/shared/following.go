@@ -1,0 +1,290 @@
+package shared
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/settings"
+)
+
+// Master is whose replica a server is.
+type Master struct {
+	Host string
+	Port int
+}
+
+// IsZero is set for a server that is a master itself.
+func (m Master) IsZero() bool { return m == Master{} }
+
+func (m Master) String() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
+
+func parseMaster(value string) (m Master, err error) {
+	m.Host, m.Port, err = settings.ParseMaster(value)
+	return m, err
+}
+
+// LinkState is what a replica does about its master, in Redis's words for ROLE.
+type LinkState string
+
+const (
+	LinkDown       LinkState = "connect"    // waiting to connect
+	LinkConnecting LinkState = "connecting" // connecting, and introducing itself
+	LinkSyncing    LinkState = "sync"       // loading everything
+	LinkUp         LinkState = "connected"
+)
+
+// LinkStatus are the figures of the link to a master at one moment.
+type LinkStatus struct {
+	Master    Master
+	State     LinkState
+	Offset    int64     // in the stream of the master that is applied; -1 if there is none
+	ReplID    string    // of the stream; "" if there is none
+	LastIO    time.Time // when bytes came last; zero for never
+	DownSince time.Time // zero while it is up
+	SyncBytes int64     // loaded of the full synchronization that runs
+	Stopped   bool      // it does not try again by itself
+	Err       string    // why it is down; "" if nothing has failed
+
+	FullSyncs, PartialSyncs int64 // that the server has had since it began
+	Ignored                 int64 // commands that failed and were skipped, with replica-ignore-errors
+}
+
+// Following is the server's part as a replica: whose it is, and how the link to that does. What the transport drives reads
+// the one and reports the other.
+type Following struct {
+	state *State
+	is    atomic.Bool // cheap to ask, for every command does
+	up    atomic.Bool // the link is up
+
+	changing sync.Mutex // held while the master is changed
+
+	mu         sync.Mutex // guards the rest
+	configured string     // what the setting said when the record was written
+	status     LinkStatus
+	changed    chan struct{} // closed when the master has been changed
+	idle       chan struct{} // closed while nothing is applied
+}
+
+// The record of the store: the state, what the setting said when it was written, and the master, each a line.
+func encodeFollowing(m Master, configured string) []byte {
+	if m.IsZero() {
+		return []byte("n\n" + configured + "\n")
+	}
+	return fmt.Appendf([]byte{serverside.IsReplica}, "\n%s\n%s %d\n", configured, m.Host, m.Port)
+}
+
+func decodeFollowing(value []byte) (m Master, configured string, err error) {
+	lines := bytes.Split(value, []byte("\n"))
+	if len(value) == 0 || len(lines) < 2 {
+		return m, "", nil
+	}
+	configured = string(lines[1])
+	if value[0] == serverside.IsReplica && len(lines) > 2 {
+		m, err = parseMaster(string(lines[2]))
+	}
+	return m, configured, err
+}
+
+// Start takes up what was before: the setting replicaof counts when it is another one than when the store noted its master
+// last, so that a promoted replica stays one although its unit file or container still names the old master.
+func (f *Following) Start(v *State, setting string) error {
+	f.state = v
+	f.changed, f.idle = make(chan struct{}), make(chan struct{})
+	close(f.idle)
+	f.status.Offset = -1
+	kept, configured, err := decodeFollowing(serverside.DB.ReplicaOf(v.Store))
+	if err != nil {
+		return fmt.Errorf("server: the record of the store's master: %w", err)
+	}
+	asked, err := parseMaster(setting)
+	if err != nil {
+		return fmt.Errorf("server: replicaof: %w", err)
+	}
+	f.configured = setting
+	if setting == configured {
+		f.note(kept)
+		return nil
+	}
+	if asked == kept {
+		f.note(kept)
+		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting), !kept.IsZero())
+	}
+	return f.change(asked)
+}
+
+// IsReplica reports whether the server has a master.
+func (f *Following) IsReplica() bool { return f.is.Load() }
+
+// IsStale reports whether what the server shows may be old: it is a replica, and its link is down.
+func (f *Following) IsStale() bool { return f.is.Load() && !f.up.Load() }
+
+// Status is how the link does.
+func (f *Following) Status() LinkStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// Report changes the figures.
+func (f *Following) Report(change func(*LinkStatus)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.status)
+	f.up.Store(f.status.State == LinkUp)
+}
+
+// Master is whose replica the server is, and a channel that is closed when that changes.
+func (f *Following) Master() (m Master, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status.Master, f.changed
+}
+
+// Setting is the master as a setting has it; "" for none.
+func (f *Following) Setting() string {
+	m, _ := f.Master()
+	if m.IsZero() {
+		return ""
+	}
+	return m.Host + " " + strconv.Itoa(m.Port)
+}
+
+// Change is REPLICAOF: it makes the server the replica of another one, or a master. When it returns, nothing more is applied
+// of the master before.
+func (f *Following) Change(to Master) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	return f.change(to)
+}
+
+func (f *Following) change(to Master) error {
+	was, _ := f.Master()
+	if !to.IsZero() {
+		f.is.Store(true) // first: clients are refused from here on
+		f.state.endWritingWaits()
+	}
+	f.mu.Lock()
+	close(f.changed) // which ends the link
+	f.changed = make(chan struct{})
+	f.status.Master = Master{}
+	idle := f.idle
+	f.mu.Unlock()
+	<-idle
+	err := serverside.DB.SetReplicaOf(f.state.Store, encodeFollowing(to, f.configured), !to.IsZero())
+	if err != nil {
+		f.note(was)
+		return err
+	}
+	f.note(to)
+	return nil
+}
+
+// endWritingWaits ends the waits of commands such as BLPOP: what a replica gets is not for them.
+func (v *State) endWritingWaits() {
+	for _, c := range v.Clients.All() {
+		if w := c.Wait.Load(); w != nil && w.Writes {
+			c.EndWait(clients.Demoted)
+		}
+	}
+}
+
+// note makes the server the replica of a master, for its sessions and its link.
+func (f *Following) note(m Master) {
+	f.state.Replicas.Refuse(!m.IsZero())
+	f.mu.Lock()
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.status = LinkStatus{
+		Master: m, State: LinkDown, Offset: -1, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+	}
+	f.up.Store(false)
+	f.is.Store(!m.IsZero())
+	f.mu.Unlock()
+}
+
+// Begin begins to apply what a master sends, unless the server has another one by now. done ends it.
+func (f *Following) Begin(m Master) (done func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status.Master != m || m.IsZero() {
+		return nil, false
+	}
+	idle := make(chan struct{})
+	f.idle = idle
+	return func() { close(idle) }, true
+}
+
+// DivergedError is a command of the master that fails here, and did not there: the replica differs from its master.
+type DivergedError struct {
+	Name      string
+	Arguments int
+	Command   string // with its arguments, the beginning of them
+	Database  int
+	Reply     string
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("the master's command failed here: %s in database %d: %s", e.Command, e.Database, e.Reply)
+}
+
+// LogValue is what the log has of it: neither keys nor values.
+func (e *DivergedError) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("%s with %d arguments in database %d: %.20s", e.Name, e.Arguments, e.Database, e.Reply))
+}
+
+// Info are the fields of INFO replication that a replica has and a master has not, names and values in turn; nil for a
+// master.
+func (f *Following) Info(now time.Time) []any {
+	s := f.Status()
+	if s.Master.IsZero() {
+		return nil
+	}
+	up, since := "down", int64(-1)
+	if s.State == LinkUp {
+		up = "up"
+	}
+	if !s.LastIO.IsZero() {
+		since = int64(now.Sub(s.LastIO) / time.Second)
+	}
+	syncing := 0
+	if s.State == LinkSyncing {
+		syncing = 1
+	}
+	info := []any{
+		"master_host", s.Master.Host, "master_port", s.Master.Port, "master_link_status", up, "master_last_io_seconds_ago", since,
+		"master_sync_in_progress", syncing, "slave_read_repl_offset", max(s.Offset, 0), "slave_repl_offset", max(s.Offset, 0),
+	}
+	if syncing == 1 {
+		info = append(info, "master_sync_total_bytes", 0, "master_sync_read_bytes", s.SyncBytes, "master_sync_left_bytes", -s.SyncBytes,
+			"master_sync_perc", "0.00", "master_sync_last_io_seconds_ago", since)
+	}
+	if up == "down" {
+		info = append(info, "master_link_down_since_seconds", int64(now.Sub(s.DownSince)/time.Second))
+	}
+	if s.Err != "" {
+		info = append(info, "master_link_error", oneLine(s.Err))
+	}
+	return append(info, "slave_priority", 100, "slave_read_only", 1, "replica_announced", 1, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
+		"replica_ignored_errors", s.Ignored)
+}
+
+// oneLine keeps a text to its line of INFO.
+func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", "; ").Replace(text) }
+
+// Role is the answer to ROLE; nil for a master.
+func (f *Following) Role() []any {
+	s := f.Status()
+	if s.Master.IsZero() {
+		return nil
+	}
+	return []any{"slave", s.Master.Host, s.Master.Port, string(s.State), s.Offset}
+}

@@ -1,0 +1,318 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/internal/replication"
+	"github.com/stavedb/stave/server/internal/session"
+	"github.com/stavedb/stave/server/internal/shared"
+)
+
+// MasterLink moves the bytes of the link to a master, where the server is a replica. One goroutine does (Run): it connects,
+// reads, has what arrived applied, and writes; a link that is lost is made anew after a wait, and goes on where the store
+// stands.
+type MasterLink struct {
+	server     *shared.State
+	newSession func() *session.Session
+	options    MasterOptions
+}
+
+// MasterOptions are what the settings say of the link; they are asked when it is made.
+type MasterOptions struct {
+	Password, User func() string
+	ListeningPort  func() string
+	TLS            func() (*tls.Config, error) // nil, nil: without
+}
+
+// NewMasterLink returns a link of a server; Run begins it.
+func NewMasterLink(server *shared.State, newSession func() *session.Session, o MasterOptions) *MasterLink {
+	return &MasterLink{server: server, newSession: newSession, options: o}
+}
+
+// Waits between two attempts. Each is lengthened by up to a half at random, so that the replicas of a master that comes
+// back do not all come at once.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// ackEvery is how often a replica says what it has applied, and looks whether its master is silent.
+const ackEvery = time.Second
+
+// masterReadSize is how much of the stream is read at once, and so the most that one round applies.
+const masterReadSize = 256 << 10
+
+// Run follows whatever master the server has until ctx ends.
+func (m *MasterLink) Run(ctx context.Context) {
+	f := &m.server.Following
+	for ctx.Err() == nil {
+		master, changed := f.Master()
+		if master.IsZero() {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+			continue
+		}
+		own, stop := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			select {
+			case <-changed:
+				stop()
+			case <-own.Done():
+			}
+		})
+		m.follow(own, master)
+		stop()
+		watch.Wait()
+	}
+}
+
+// follow follows one master until ctx ends, or a command of it fails.
+func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
+	f, logger := &m.server.Following, m.server.Options.Logger
+	wait := firstRetry
+	last := ""
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := m.once(ctx, master)
+		if ctx.Err() != nil {
+			return
+		}
+		var diverged *shared.DivergedError
+		stopped := errors.As(err, &diverged)
+		wasUp := false
+		f.Report(func(s *shared.LinkStatus) {
+			wasUp = s.State == shared.LinkUp
+			if wasUp || s.DownSince.IsZero() {
+				s.DownSince = time.Now()
+			}
+			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, err.Error(), stopped, 0
+		})
+		if stopped {
+			logger.Error("a command of the master failed here: the replica differs from its master and stops; REPLICAOF again goes on; INFO replication has the command", "master", master, "error", diverged)
+			<-ctx.Done()
+			return
+		}
+		if err.Error() != last {
+			logger.Warn("the link to the master is down; it is made again", "master", master, "error", err)
+			last = err.Error()
+		}
+		if wasUp || time.Since(began) > lastRetry {
+			wait = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + rand.N(wait/2)):
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// link is one connection to a master.
+type link struct {
+	*MasterLink
+	net.Conn
+	*replication.Link
+	timeout time.Duration
+	heard   time.Time // when bytes came last
+	ticked  time.Time
+}
+
+// once makes a connection and serves it until it ends.
+func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
+	f := &m.server.Following
+	done, ok := f.Begin(master)
+	if !ok {
+		return context.Canceled
+	}
+	defer done()
+	timeout := time.Duration(m.server.Tunables.ReplTimeout.Load()) * time.Second
+	f.Report(func(s *shared.LinkStatus) { s.State = shared.LinkConnecting })
+	conn, err := m.dial(ctx, master, timeout)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
+	defer stop()
+	defer conn.Close()
+	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
+	defer applier.Close()
+	l := &link{MasterLink: m, Conn: conn, timeout: timeout, heard: time.Now(), ticked: time.Now()}
+	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
+	o.Origin, o.Known = serverside.DB.Origin(m.server.Store)
+	l.Link = replication.NewLink(o, replication.Replica{Apply: applier.Apply, Load: l.load})
+	return l.serve(ctx)
+}
+
+// dial connects.
+func (m *MasterLink) dial(ctx context.Context, master shared.Master, timeout time.Duration) (net.Conn, error) {
+	config, err := m.options.TLS()
+	if err != nil {
+		return nil, fmt.Errorf("tls-replication: %w", err)
+	}
+	dialer := &net.Dialer{Timeout: timeout}
+	if config == nil {
+		return dialer.DialContext(ctx, "tcp", master.String())
+	}
+	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", master.String())
+}
+
+// skipped notes a command that was skipped.
+func (m *MasterLink) skipped(e *shared.DivergedError) {
+	m.server.Options.Logger.Error("a command of the master failed here and was skipped (replica-ignore-errors)", "error", e)
+	m.server.Following.Report(func(s *shared.LinkStatus) { s.Ignored++ })
+}
+
+// serve reads and writes until something fails.
+func (l *link) serve(ctx context.Context) error {
+	buf := make([]byte, masterReadSize)
+	if err := l.flush(); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		n, err := l.receive(buf)
+		if err != nil {
+			return err
+		}
+		rest, err := l.Feed(buf[:n])
+		if err == nil && l.Phase() == replication.Loading {
+			err = l.synchronize(rest)
+		}
+		if err != nil {
+			return err
+		}
+		l.report()
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// receive reads what has arrived, and does each second what is due then.
+func (l *link) receive(buf []byte) (n int, err error) {
+	for {
+		if err := l.SetReadDeadline(time.Now().Add(ackEvery)); err != nil {
+			return 0, err
+		}
+		n, err = l.Read(buf)
+		now := time.Now()
+		if n > 0 {
+			l.heard = now
+		}
+		if due := now.Sub(l.ticked) >= ackEvery; due {
+			l.ticked = now
+			if l.Phase() == replication.Loading {
+				if err := l.write([]byte("\n")); err != nil { // the replica lives, and is busy
+					return 0, err
+				}
+			} else {
+				l.Tick()
+				if err := l.flush(); err != nil {
+					return 0, err
+				}
+			}
+		}
+		switch {
+		case n > 0:
+			return n, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, lost(err)
+		case now.Sub(l.heard) > l.timeout:
+			return 0, fmt.Errorf("the master has sent nothing for %v (repl-timeout)", l.timeout)
+		case l.Phase() != replication.Loading:
+			return 0, nil
+		}
+	}
+}
+
+// lost is the error of a connection that has ended.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the master closed the connection")
+	}
+	return err
+}
+
+// fileReader reads the file that a link loads.
+type fileReader struct{ *link }
+
+func (r fileReader) Read(p []byte) (int, error) { return r.receive(p) }
+
+// synchronize loads everything.
+func (l *link) synchronize(rest []byte) error {
+	f := &l.server.Following
+	at := l.Position()
+	l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
+	f.Report(func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
+	start := time.Now()
+	err := l.Load(io.MultiReader(bytes.NewReader(rest), fileReader{l}))
+	if err != nil {
+		return fmt.Errorf("full synchronization: %w", err)
+	}
+	l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
+	f.Report(func(s *shared.LinkStatus) { s.FullSyncs++ })
+	return nil
+}
+
+// load is replication.Replica.Load.
+func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) error {
+	f := &l.server.Following
+	noted := time.Now()
+	return replication.LoadFile(l.server.Store, r, at, ended, func(loaded int64) {
+		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
+			noted = now
+			f.Report(func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
+		}
+	})
+}
+
+// report shows how the link does.
+func (l *link) report() {
+	at, streaming := l.Position(), l.Phase() == replication.Streaming
+	l.server.Following.Report(func(s *shared.LinkStatus) {
+		s.LastIO = l.heard
+		if !streaming {
+			return
+		}
+		if s.State != shared.LinkUp {
+			s.State, s.DownSince, s.Err, s.SyncBytes = shared.LinkUp, time.Time{}, "", 0
+			if l.IsPartial() {
+				s.PartialSyncs++
+			}
+		}
+		s.Offset, s.ReplID = at.Offset, string(at.ReplID[:])
+	})
+}
+
+// flush writes the output.
+func (l *link) flush() error {
+	out := l.Output()
+	if len(out) == 0 {
+		return nil
+	}
+	err := l.write(out)
+	l.Sent(len(out))
+	return err
+}
+
+func (l *link) write(b []byte) error {
+	if err := l.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
+		return err
+	}
+	_, err := l.Conn.Write(b)
+	return err
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"sync"
+
+	"github.com/stavedb/stave/server/internal/certificates"
+	"github.com/stavedb/stave/server/internal/transport"
+)
+
+// following is the link to a master, which runs while the server serves anything.
+type following struct {
+	mu    sync.Mutex // guards the rest
+	users int        // calls of Serve and ServeBound
+	stop  func()     // ends the link, and waits for it
+}
+
+// follow lets the link run until end is called, or while somebody else wants it.
+func (v *Server) follow() (end func()) {
+	f := &v.following
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users++; f.users == 1 {
+		ctx, cancel := context.WithCancel(context.Background())
+		link := transport.NewMasterLink(v.state, v.newSession, transport.MasterOptions{
+			Password: v.setting("masterauth"), User: v.setting("masteruser"), ListeningPort: v.announcedPort, TLS: v.masterTLS,
+		})
+		var work sync.WaitGroup
+		work.Go(func() { link.Run(ctx) })
+		f.stop = func() { cancel(); work.Wait() }
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.users--; f.users == 0 {
+			f.stop()
+		}
+	}
+}
+
+// setting asks for the value of a setting.
+func (v *Server) setting(name string) func() string {
+	return func() string { return v.options.Config.inner.Get(name) }
+}
+
+// announcedPort is the port that the master shows of this server: that with TLS if the link has it.
+func (v *Server) announcedPort() string {
+	if v.setting("tls-replication")() == "yes" && v.shownTLSPort() != "0" {
+		return v.shownTLSPort()
+	}
+	_, port := v.listenAddress()
+	return port
+}
+
+// masterTLS is how the link to the master is encrypted; nil: it is not.
+func (v *Server) masterTLS() (*tls.Config, error) {
+	if v.setting("tls-replication")() != "yes" {
+		return nil, nil
+	}
+	files := certificates.Files{Certificate: v.setting("tls-cert-file")(), Key: v.setting("tls-key-file")(), CA: v.setting("tls-ca-cert-file")()}
+	return certificates.Client(files, v.setting("tls-protocols")())
+}
