@@ -43,7 +43,11 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 			return 0, t.refuse(err)
 		}
 	}
-	t.growBuffer(format.RecordHeaderMax + format.NameLen(k, typ, len(key), len(elem)) + len(value))
+	more := format.RecordHeaderMax + format.NameLen(k, typ, len(key), len(elem))
+	if !apart {
+		more += len(value)
+	}
+	t.growBuffer(more)
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
