@@ -28,15 +28,17 @@ func TestLargeCommitAlongsideOthers(t *testing.T) {
 		begins := func(write bool, want bool) {
 			t.Helper()
 			tx, ok, err := s.TryBegin(write, other)
-			if ok != want || err != nil {
-				t.Errorf("to write: %t: began: %t, %v", write, ok, err)
-			}
 			if ok {
 				tx.Recycle()
+			}
+			if ok != want || err != nil {
+				t.Fatalf("to write: %t: began: %t, %v", write, ok, err)
 			}
 		}
 		begins(true, true)
 		proceed := make(chan struct{})
+		end := sync.OnceFunc(func() { close(proceed) })
+		defer end()
 		fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Do: func(vfstest.Event) { <-proceed }})
 		var writer sync.WaitGroup
 		writer.Go(func() {
@@ -48,7 +50,7 @@ func TestLargeCommitAlongsideOthers(t *testing.T) {
 		begins(true, false)
 		begins(false, true)
 		want(t, s, other, "value")
-		close(proceed)
+		end()
 		writer.Wait()
 		begins(true, true)
 	})

@@ -2,7 +2,6 @@ package bitcask
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -44,7 +43,11 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 			return 0, t.refuse(err)
 		}
 	}
-	t.growBuffer(format.RecordHeaderMax + format.NameLen(k, typ, len(key), len(elem)) + len(value))
+	more := format.RecordHeaderMax + format.NameLen(k, typ, len(key), len(elem))
+	if !apart {
+		more += len(value)
+	}
+	t.growBuffer(more)
 	pos := len(t.buf)
 	t.buf = format.AppendRecordHeader(t.buf, k, typ, -1, sp.ID, len(key), len(elem), len(value))
 	name := len(t.buf)
@@ -62,34 +65,6 @@ func (t *Tx) addRecord(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, k
 	}
 	t.recs.Append(r)
 	return keydir.MakeLoc(keydir.PendingSegment, uint32(t.recs.Len()-1), r.size), nil
-}
-
-// growStep is how much of the buffer is moved at once. The scheduler cannot interrupt a move, nor a loop that does nothing
-// else, and the garbage collector stops everybody until it can.
-const growStep = 256 << 10
-
-// thriftyBuffer is up to which length a buffer doubles.
-const thriftyBuffer = 64 << 20
-
-// growBuffer makes room for n bytes more. A long buffer doubles, or grows by half, and moves in steps.
-func (t *Tx) growBuffer(n int) {
-	if len(t.buf)+n <= cap(t.buf) || len(t.buf)+n < growStep {
-		return
-	}
-	grown := 2 * cap(t.buf)
-	if grown > thriftyBuffer {
-		grown = cap(t.buf) + cap(t.buf)/2
-	}
-	t.buf = appendInSteps(make([]byte, 0, max(grown, len(t.buf)+n)), t.buf)
-}
-
-// appendInSteps appends b to dst, which has room for it if it is long.
-func appendInSteps(dst, b []byte) []byte {
-	for ; len(b) > growStep; b = b[growStep:] {
-		dst = append(dst, b[:growStep]...)
-		runtime.Gosched()
-	}
-	return append(dst, b...)
 }
 
 // refuse rolls back what the call in progress has done, and returns err, with which it fails. Otherwise a caller that goes

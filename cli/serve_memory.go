@@ -45,8 +45,8 @@ func readHeap() (h heapState) {
 }
 
 // isWorthReleasing reports whether the process has been quiet since before, and an eighth of its heap, or more, may be
-// given back. Quiet is to have allocated no more than a 32nd of what is live, or half a MiB. A heap of less than 64 MiB must have
-// leastReleased to give, so a small server is not collected for a few pages.
+// given back. Quiet is to have allocated no more than a 32nd of what is live, or half a MiB. A heap of less than 64 MiB
+// must have leastReleased to give, so a small server is not collected for a few pages.
 func (h heapState) isWorthReleasing(before heapState) bool {
 	return h.isQuiet(before) && h.surplus() >= max(leastReleased, h.live/8)
 }
