@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/backup"
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
+	"github.com/stavedb/stave/bitcask/internal/failure"
 )
 
 // BackupResult says what a backup is made of.
@@ -34,8 +35,8 @@ type BackupResult struct {
 //
 // One backup runs at a time, others wait for it. After an error there is no backup, except if only the sync of its
 // parent failed: then it may be there, whole. Errors: ErrNotEmpty, ErrLocked if another process makes a backup there,
-// ErrClosed, ErrFollowing, ErrFailed in a store that refuses writes, a *CorruptError in one opened with damage, the
-// context's, or the file system's.
+// ErrClosed, ErrFollowing, ErrFailed in a store that refuses writes, ErrNoSpace if the disk of the copy is full, a *CorruptError
+// in a store opened with damage, the context's, or the file system's.
 func (s *Store) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	return s.BackupSince(ctx, dir, "")
 }
@@ -62,7 +63,7 @@ func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (BackupRes
 			return BackupResult(r), nil
 		}
 	}
-	return BackupResult{}, fmt.Errorf("backup %s: %w", filepath.Clean(dir), err)
+	return BackupResult{}, fmt.Errorf("backup %s: %w", filepath.Clean(dir), failure.NameNoSpace(err))
 }
 
 // BackupTo writes a copy of the store at one moment to w, as a tar archive: extracted into an empty directory it is a
@@ -78,7 +79,7 @@ func (s *Store) BackupSince(ctx context.Context, dir, earlier string) (BackupRes
 // w is called with nothing locked, so it may use the store; if it panics nothing stays held. After an error, w's own
 // included, the bytes written are no usable archive. Errors: ErrClosed, also if the store is closed during the call,
 // ErrFollowing, ErrFailed in a store that refuses writes, a *CorruptError for bytes that do not verify or in a store
-// opened with damage, the context's, w's, or the file system's.
+// opened with damage, the context's, w's (an ErrNoSpace, too, if it is of a full disk), or the file system's.
 func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error) {
 	src, err := s.backupSource(ctx)
 	if err == nil {
@@ -90,7 +91,7 @@ func (s *Store) BackupTo(ctx context.Context, w io.Writer) (BackupResult, error)
 	if s.closed.Load() && !errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", ErrClosed, err)
 	}
-	return BackupResult{}, fmt.Errorf("backup: %w", err)
+	return BackupResult{}, fmt.Errorf("backup: %w", failure.NameNoSpace(err))
 }
 
 // backupSource is the store as a backup knows it.

@@ -112,7 +112,7 @@ func (s *Store) SaveIndex() error {
 			return ErrClosed
 		}
 		if !errors.Is(err, indexfile.ErrMoved) {
-			return err
+			return failure.NameNoSpace(err)
 		}
 	}
 	return nil

@@ -19,8 +19,9 @@ type RewriteOptions struct {
 	// in the way of Throttle. Default: none.
 	Progress func(bytes int64)
 
-	// OneOutput makes the output of a single segment as long as that needs. So a rewrite that finds no space leaves nothing
-	// behind: an output that has been published while its input stays takes space for nothing. Default: false.
+	// OneOutput makes the output of a single segment as long as that needs, and of several as long as a segment: if that does not
+	// suffice, the rewrite ends with ErrNoSpace. So one that finds no space leaves nothing behind: an output that has been
+	// published while its inputs stay takes space for nothing. Default: false.
 	OneOutput bool
 
 	liveScan *mergeselect.Bounds // nil: the usual ones

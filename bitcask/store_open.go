@@ -58,7 +58,7 @@ func openUntil(ctx context.Context, dir string, o *Options) (*Store, error) {
 	for i := 1; ; i++ {
 		s, err := open(ctx, dir, o)
 		if !errors.Is(err, errOutdated) || i == tries {
-			return s, err
+			return s, failure.NameNoSpace(err)
 		}
 	}
 }

@@ -135,7 +135,6 @@ const (
 	expiryBudget = 2 * time.Millisecond
 	expiryMax    = 10_000 // keys
 	expiryBatch  = 128    // keys, whose stripes are locked together for some 200 us
-	expiryBytes  = 16_000 // of names that one commit deletes: on a full disk it must find room as a single delete does
 )
 
 // idleRest is how long the cycle sleeps while nothing becomes due, unless its usual rest is longer. A deadline that is earlier, and
@@ -236,13 +235,23 @@ func (s *Store) expireUntil(moment int64, budget time.Duration, most int, observ
 	return n, err
 }
 
+// deletesBytes bounds the names that one commit of a call deletes that needs not be atomic: on a full disk it must find room
+// as a single delete does.
+const deletesBytes = 16_000
+
+// deletedTogether returns how many of a list, from its beginning on, one commit deletes: at least one.
+func deletedTogether[T any](list []T, name func(T) string) int {
+	n, size := 1, len(name(list[0]))
+	for ; n < len(list) && size+len(name(list[n])) <= deletesBytes; n++ {
+		size += len(name(list[n]))
+	}
+	return n
+}
+
 // reapAll is reap in as many transactions as long names need. It returns the first error.
 func (s *Store) reapAll(space uint32, due []ttl.Entry, observe func(*Store) *observation) (deleted int, err error) {
 	for len(due) > 0 {
-		n, size := 1, len(due[0].Key)
-		for ; n < len(due) && size+len(due[n].Key) <= expiryBytes; n++ {
-			size += len(due[n].Key)
-		}
+		n := deletedTogether(due, func(e ttl.Entry) string { return e.Key })
 		some, failed := s.reap(space, due[:n], observe)
 		deleted += some
 		err = cmp.Or(err, failed)

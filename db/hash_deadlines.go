@@ -144,7 +144,7 @@ func (t *txn) reapFields(key string) (n int, more bool, err error) {
 				return false
 			}
 			size += len(key) + len(field)
-			if more = len(due) == reapFieldsAtOnce || len(due) > 0 && size > expiryBytes; more {
+			if more = len(due) == reapFieldsAtOnce || len(due) > 0 && size > deletesBytes; more {
 				return false
 			}
 			due = append(due, string(field))

@@ -175,14 +175,21 @@ func (k Keyspace) stillThere(key string) (bool, error) {
 	return k.store.ordered.typeOf(space, key) != TypeNone, nil
 }
 
-// DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, so
-// that others are not held up, in a transaction as a part of it. Costs are those of CountRange, and O(1) a key.
-func (k Keyspace) DeleteRange(r KeyRange) (int, error) {
-	n := 0
-	err := k.eachPage(r, bulkPage, func(keys []string) error {
-		deleted, err := k.Delete(keys...)
-		n += deleted
-		return err
+// DeleteRange deletes the keys of a range and returns how many there were: on a store in commits of up to 1024 keys, or fewer
+// if they are long, so that others are not held up and a full disk has room for each; in a transaction as a part of it. Costs
+// are those of CountRange, and O(1) a key. After an error the keys of the commits before it are gone, and counted.
+func (k Keyspace) DeleteRange(r KeyRange) (n int, err error) {
+	err = k.eachPage(r, bulkPage, func(keys []string) error {
+		for len(keys) > 0 {
+			some := deletedTogether(keys, func(key string) string { return key })
+			deleted, err := k.Delete(keys[:some]...)
+			n += deleted
+			if err != nil {
+				return err
+			}
+			keys = keys[some:]
+		}
+		return nil
 	})
 	return n, err
 }

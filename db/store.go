@@ -92,6 +92,9 @@ func Open(dir string, o *Options) (*Store, error) {
 		c.logTo(nil)
 	}
 	if err := c.hold(dir); err != nil {
+		if bitcask.NoSpace(err) {
+			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+		}
 		return nil, fmt.Errorf("db: %w", err) // which names the directory
 	}
 	base, err := c.openBase(dir)

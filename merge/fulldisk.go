@@ -32,9 +32,11 @@ func (t thoroughness) takes(sg bitcask.SegmentInfo) bool {
 	return true
 }
 
+// oneAlone is the room for a step that takes one segment.
+const oneAlone = -1
+
 // pickFullDisk plans one step of a merge on a full disk: all segments of which nothing has to be copied; else those with
-// the least, as many as fit the room in bytes, and at least one. hidden is firstLive of all segments. Several that find
-// no space after all can leave copies behind of what stays.
+// the least, as many as fit the room in bytes, and at least one. hidden is firstLive of all segments.
 func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, hidden uint64, t thoroughness) Plan {
 	plan := Plan{Choices: make([]Choice, 0, len(segments))}
 	var worth []*Choice
@@ -61,7 +63,7 @@ func (p Policy) pickFullDisk(segments []bitcask.SegmentInfo, room int64, hidden 
 	var writes int64
 	for i, c := range worth {
 		writes += copies(c)
-		if i > 0 && copies(c) > 0 && (writes > room || copies(worth[0]) == 0) {
+		if i > 0 && (room == oneAlone || copies(c) > 0 && (writes > room || copies(worth[0]) == 0)) {
 			break
 		}
 		c.Taken, c.Reason = true, "the disk is full"
@@ -90,8 +92,9 @@ func firstLive(segments []bitcask.SegmentInfo) uint64 {
 // the last one, because tombstones become garbage only when the records that they hide are gone. If all are asked for,
 // or deletes wait for space, it becomes more thorough when nothing else is left.
 func (r *activeMerge) mergeFullDisk(failed error) error {
-	room := r.store.ReservedForMerges()
+	room := r.roomForOutput()
 	var tooBig []uint32 // segments that alone need more space than there is
+	several := true     // until several have needed more than one output: the counts of live bytes know nothing of tombstones
 	take := worthwhile
 	for step, most := 0, stepsPerSegment*(len(r.store.Segments())+1); step < most; step++ {
 		enough := !r.o.All && failed == nil && !r.store.Full() // but what has nothing live goes all the same
@@ -112,13 +115,15 @@ func (r *activeMerge) mergeFullDisk(failed error) error {
 		if len(ids) == 0 {
 			return r.store.NoRoom(failed)
 		}
-		failed = r.rewrite(ids, len(ids) == 1)
+		failed = r.rewrite(ids, true)
 		r.noteCompact()
 		switch {
 		case failed == nil:
-			room, tooBig = r.store.ReservedForMerges(), nil
-		case bitcask.NoSpace(failed) && len(ids) > 1 && room > 0:
-			room = 0 // less at a time: one, or those that need nothing but an edit of the manifest
+			if tooBig = nil; several {
+				room = r.roomForOutput()
+			}
+		case bitcask.NoSpace(failed) && len(ids) > 1:
+			several, room = false, oneAlone
 		case bitcask.NoSpace(failed) && len(tooBig) < mostTooBig:
 			tooBig = append(tooBig, ids...)
 		default:
@@ -126,6 +131,11 @@ func (r *activeMerge) mergeFullDisk(failed error) error {
 		}
 	}
 	return r.store.NoRoom(failed)
+}
+
+// roomForOutput is how long the output of a step can be for certain.
+func (r *activeMerge) roomForOutput() int64 {
+	return min(r.store.ReservedForMerges(), r.store.SegmentSize())
 }
 
 // noteCompact notes what the last rewrite has written: nothing in it is dead.

@@ -83,9 +83,11 @@ pubsub.Subscriber      ours     Wake Flooded
 pubsub.Message         held     Channel Payload Keys
 pubsub.Message         shared   Pattern
 tracking.Client        held     mode
-tracking.Mode          held     Prefixes
+tracking.Mode          held     Prefixes added
 tracking.Table         held     readers
-tracking.Table         shared   prefixes lengths
+tracking.Table         shared   prefixes
+tracking.prefixIndex   shared   byHash ofLen lengths
+tracking.followed      shared   prefix clients
 tracking.Table         ours     store find stop clients
 tracking.readers       held     few many
 acl.Log                bounded  entries

@@ -81,7 +81,7 @@ type Result struct {
 
 // Salvage makes a new store in out from what can be read of the one in dir. It ignores locks:
 // nothing may be writing to dir. Errors: ErrOption, ErrNotEmpty, ErrNotFound if there is no segment in dir, ErrVersion,
-// or the file system's; a loss is no error. o is for the new store; only its SegmentSize and Logger count. When ctx
+// ErrNoSpace if the disk of out is full, or the file system's; a loss is no error. o is for the new store; only its SegmentSize and Logger count. When ctx
 // ends, so does Salvage, with its error; out is then no store to be used, and to be deleted, as after any other error.
 func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, error) {
 	options, err := o.WithDefaults()
@@ -102,7 +102,7 @@ func Salvage(ctx context.Context, dir, out string, o *bitcask.Options) (Result, 
 		err = errors.Join(err, held.Close())
 	}
 	if err != nil {
-		return v.result, fmt.Errorf("repair %s: %w", dir, err)
+		return v.result, fmt.Errorf("repair %s: %w", dir, failure.NameNoSpace(err))
 	}
 	return v.result, nil
 }

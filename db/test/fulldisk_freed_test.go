@@ -28,12 +28,15 @@ type filledDisk struct {
 	*testing.T
 	*rand.Rand
 	what  string // all that was drawn
-	mem   *vfs.Mem
+	size  int64
+	mem   *vfs.Mem // nil: a real one
+	dir   string
 	o     db.Options
 	store *db.Store
 
 	keyLen, valueLen, batch int
 	kinds                   []string
+	collection              string // what keys of collections end with
 	names                   []name // that have been put, and not deleted
 }
 
@@ -42,9 +45,11 @@ type name struct{ kind, key string }
 
 func (d *filledDisk) open() {
 	d.Helper()
-	seam.Of(&d.o).FS = d.mem
+	if d.mem != nil {
+		seam.Of(&d.o).FS = d.mem
+	}
 	var err error
-	if d.store, err = db.Open("d", &d.o); err != nil {
+	if d.store, err = db.Open(d.dir, &d.o); err != nil {
 		d.Fatalf("%s: open: %v", d.what, err)
 	}
 }
@@ -56,7 +61,7 @@ func (d *filledDisk) upTo(most int64) int64 {
 
 // draw draws the disk and what is to be put on it.
 func (d *filledDisk) draw() {
-	size := 16<<20 + d.Int64N(*fullLargest-16<<20)
+	d.size = 16<<20 + d.Int64N(*fullLargest-16<<20)
 	d.o = db.Options{Sync: db.SyncMode(d.IntN(3)), NoMerge: d.IntN(4) == 0}
 	if d.IntN(2) == 0 {
 		d.o.SegmentSize = 64<<10 + d.upTo(512<<20)
@@ -71,7 +76,10 @@ func (d *filledDisk) draw() {
 	if len(d.kinds) == 0 {
 		d.kinds = []string{"string"}
 	}
-	least := int(size) / *fullNames
+	if d.IntN(2) == 0 {
+		d.collection = strings.Repeat("c", int(d.upTo(64<<10-100)))
+	}
+	least := int(d.size) / *fullNames
 	if slices.Contains(d.kinds, "list") { // whose elements have no names; members of sets have no values
 		d.valueLen = max(d.valueLen, least)
 	}
@@ -79,11 +87,14 @@ func (d *filledDisk) draw() {
 		d.keyLen = max(d.keyLen, least)
 	}
 	d.batch = int(d.upTo(100))
-	for d.batch > 1 && d.batch*(d.keyLen+d.valueLen) > int(size)/400 { // a commit fits a segment
+	if chunks := d.valueLen / (8 << 10); slices.Contains(d.kinds, "string") && chunks > 0 { // each has the key
+		d.keyLen = max(12, min(d.keyLen, int(d.size)/160/chunks))
+	}
+	for d.batch > 1 && d.batch*(len(d.collection)+d.keyLen+d.valueLen) > int(d.size)/400 { // a commit fits a segment
 		d.batch /= 2
 	}
-	d.mem.SetLimit(size, fullPage)
-	d.what = fmt.Sprintf("disk of %d, segments of %d, sync %v, no merge %v, %v in batches of %d, keys of %d, values of %d", size, d.o.SegmentSize, d.o.Sync, d.o.NoMerge, d.kinds, d.batch, d.keyLen, d.valueLen)
+	d.what = fmt.Sprintf("disk of %d, segments of %d, sync %v, no merge %v, %v in batches of %d, keys of %d, values of %d, in collections of %d", d.size, d.o.SegmentSize, d.o.Sync, d.o.NoMerge, d.kinds, d.batch,
+		d.keyLen, d.valueLen, len(d.collection))
 }
 
 // put puts the next names in one commit.
@@ -98,13 +109,13 @@ func (d *filledDisk) put() error {
 			case "string":
 				err = tx.String(n.key).Put(value)
 			case "hash":
-				_, err = tx.Hash("the hash").Put(n.key, value)
+				_, err = tx.Hash("the hash"+d.collection).Put(n.key, value)
 			case "set":
-				_, err = tx.Set("the set").Add(n.key)
+				_, err = tx.Set("the set" + d.collection).Add(n.key)
 			case "zset":
-				_, err = tx.SortedSet("the sorted set").Add(db.Scored{Member: n.key, Score: float64(i)})
+				_, err = tx.SortedSet("the sorted set" + d.collection).Add(db.Scored{Member: n.key, Score: float64(i)})
 			case "list":
-				_, err = tx.List("the list").PushBack(value)
+				_, err = tx.List("the list" + d.collection).PushBack(value)
 			}
 			if err != nil {
 				return err
@@ -139,16 +150,16 @@ func (d *filledDisk) delete(n name) {
 		case "string":
 			_, err = d.store.Key(n.key).Delete()
 		case "hash":
-			_, err = d.store.Hash("the hash").Delete(n.key)
+			_, err = d.store.Hash("the hash" + d.collection).Delete(n.key)
 		case "set":
-			_, err = d.store.Set("the set").Remove(n.key)
+			_, err = d.store.Set("the set" + d.collection).Remove(n.key)
 		case "zset":
-			_, err = d.store.SortedSet("the sorted set").Remove(n.key)
+			_, err = d.store.SortedSet("the sorted set" + d.collection).Remove(n.key)
 		case "list":
 			if d.IntN(2) == 0 {
-				_, err = d.store.List("the list").PopFront()
+				_, err = d.store.List("the list" + d.collection).PopFront()
 			} else {
-				_, err = d.store.List("the list").PopBack()
+				_, err = d.store.List("the list" + d.collection).PopBack()
 			}
 		}
 		if err == nil {
@@ -167,6 +178,11 @@ func (d *filledDisk) delete(n name) {
 func (d *filledDisk) killed() {
 	d.Helper()
 	earlier := d.store
+	if d.mem == nil {
+		must(d.T, earlier.Close())
+		d.open()
+		return
+	}
 	d.mem = d.mem.Clone()
 	d.open()
 	must(d.T, earlier.Close())
@@ -198,36 +214,42 @@ func TestFullDiskIsFreedByDeletes(t *testing.T) {
 	}
 	for i := range disks {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			d := &filledDisk{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(i))), mem: vfs.NewMem()}
+			d := &filledDisk{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(i))), mem: vfs.NewMem(), dir: "d"}
 			d.draw()
-			began := time.Now()
-			d.open()
-			d.fill()
-			all := len(d.names)
-			if d.IntN(2) == 0 {
-				d.Shuffle(all, func(i, j int) { d.names[i], d.names[j] = d.names[j], d.names[i] })
-			}
-			for kill := d.IntN(2 * all); len(d.names) > 0; {
-				last := len(d.names) - 1
-				d.delete(d.names[last])
-				if d.names = d.names[:last]; last == kill {
-					d.killed()
-					d.wantLeft()
-				}
-			}
-			d.wantLeft()
-			if d.o.NoMerge {
-				_, err := d.store.Merge(t.Context(), db.MergeOptions{All: true, Unlimited: true})
-				must(t, err)
-			}
-			for begin := time.Now(); d.put() != nil; {
-				if time.Since(begin) > time.Minute {
-					t.Fatalf("%s: writes do not resume; %+v", d.what, d.store.Stats())
-				}
-				time.Sleep(time.Millisecond)
-			}
-			t.Logf("%s: %d names in %v", d.what, all, time.Since(began))
-			must(t, d.store.Close())
+			d.mem.SetLimit(d.size, fullPage)
+			d.freed()
 		})
 	}
+}
+
+// freed fills the disk and frees it.
+func (d *filledDisk) freed() {
+	began := time.Now()
+	d.open()
+	d.fill()
+	all := len(d.names)
+	if d.IntN(2) == 0 {
+		d.Shuffle(all, func(i, j int) { d.names[i], d.names[j] = d.names[j], d.names[i] })
+	}
+	for kill := d.IntN(2 * all); len(d.names) > 0; {
+		last := len(d.names) - 1
+		d.delete(d.names[last])
+		if d.names = d.names[:last]; last == kill {
+			d.killed()
+			d.wantLeft()
+		}
+	}
+	d.wantLeft()
+	if d.o.NoMerge {
+		_, err := d.store.Merge(d.Context(), db.MergeOptions{All: true, Unlimited: true})
+		must(d.T, err)
+	}
+	for begin := time.Now(); d.put() != nil; {
+		if time.Since(begin) > time.Minute {
+			d.Fatalf("%s: writes do not resume; %+v", d.what, d.store.Stats())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	d.Logf("%s: %d names in %v", d.what, all, time.Since(began))
+	must(d.T, d.store.Close())
 }

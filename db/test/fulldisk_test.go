@@ -154,6 +154,45 @@ func TestFullDiskWithLongNames(t *testing.T) {
 	}
 }
 
+// TestFullDiskWithLongElements fills disks with elements of which name and key are long, so that a record of their deletes is as
+// long as records of deletes may be: none is refused.
+func TestFullDiskWithLongElements(t *testing.T) {
+	for _, length := range []int{50_000, 65_000} {
+		key, long := strings.Repeat("k", length), strings.Repeat("e", length)
+		for range budget.Rounds(t, 4, 40) {
+			for _, kind := range []string{"hash", "sorted set"} {
+				mem := vfs.NewMem()
+				mem.SetLimit(16<<20, fullPage)
+				s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone}, seam.Options{FS: mem})))
+				var err error
+				n := 0
+				for ; err == nil; n++ {
+					if kind == "hash" {
+						_, err = s.Hash(key).Put(fmt.Sprint(n, long), nil)
+					} else {
+						_, err = s.SortedSet(key).Add(db.Scored{Member: fmt.Sprint(n, long)})
+					}
+				}
+				if !errors.Is(err, db.ErrNoSpace) {
+					t.Fatal(err)
+				}
+				for i := range n - 1 {
+					deleted := 0
+					if kind == "hash" {
+						deleted, err = s.Hash(key).Delete(fmt.Sprint(i, long))
+					} else {
+						deleted, err = s.SortedSet(key).Remove(fmt.Sprint(i, long))
+					}
+					if err != nil || deleted != 1 {
+						t.Fatalf("%s of elements of %d: %d of %d: %d, %v", kind, length, i, n, deleted, err)
+					}
+				}
+				must(t, s.Close())
+			}
+		}
+	}
+}
+
 // TestFullDiskIsFreedByExpiry fills disks with what expires, which is deleted many at a time: however long the names are, that is not
 // refused, and then writes resume.
 func TestFullDiskIsFreedByExpiry(t *testing.T) {
@@ -192,6 +231,35 @@ func TestFullDiskIsFreedByExpiry(t *testing.T) {
 					t.Errorf("%d keys are left, with %d fields", n, fields)
 				}
 				for begin := time.Now(); put(s, 0) != nil; time.Sleep(time.Millisecond) {
+					if time.Since(begin) > time.Minute {
+						t.Fatalf("writes do not resume: %+v", s.Stats())
+					}
+				}
+				must(t, s.Close())
+			})
+		}
+	}
+}
+
+// TestFullDiskIsFreedByDeleteRange fills disks and deletes all keys by one call: however long the names are, that is not refused,
+// and then writes resume.
+func TestFullDiskIsFreedByDeleteRange(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		for _, length := range []int{100, 2000, 20_000, 60_000} {
+			t.Run(fmt.Sprint("names of ", length, ", ordered ", ordered), func(t *testing.T) {
+				mem := vfs.NewMem()
+				mem.SetLimit(16<<20, fullPage)
+				s := ok[*db.Store](t)(db.Open("d", seam.With(&db.Options{Sync: db.SyncNone, OrderedKeys: ordered}, seam.Options{FS: mem})))
+				long := strings.Repeat("k", length)
+				put := func(i int) error { return s.String(fmt.Sprint(i, long)).Put(make([]byte, 2000)) }
+				n := 0
+				for put(n) == nil {
+					n++
+				}
+				if got := ok[int](t)(s.Keyspace().DeleteRange(db.KeyRange{})); got != n {
+					t.Errorf("%d of %d keys deleted", got, n)
+				}
+				for begin := time.Now(); put(0) != nil; time.Sleep(time.Millisecond) {
 					if time.Since(begin) > time.Minute {
 						t.Fatalf("writes do not resume: %+v", s.Stats())
 					}

@@ -282,6 +282,29 @@ func TestLostChannels(t *testing.T) {
 	}
 }
 
+// TestManyUsers: as many users as there may ever be are deleted by one command, which copies none of them for each of the others.
+func TestManyUsers(t *testing.T) {
+	const n = 100_000
+	var text strings.Builder
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("u", i))
+		fmt.Fprintf(&text, "user %s off\n", names[i])
+	}
+	u := acl.NewCheap(table)
+	if _, err := u.Load(text.String()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	changes := u.Delete(append(names[1:], names[1], "nobody", acl.DefaultName))
+	if took := time.Since(began); took > 20*time.Second { // a fraction of a second; half an hour if each copies the rest
+		t.Errorf("deleting took %v", took)
+	}
+	if len(changes) != n-1 || fmt.Sprint(u.Names()) != "[default u0]" || changes[0].User.Name() != "u1" || changes[0].After != nil {
+		t.Errorf("%d deleted, %d users are left", len(changes), len(u.Names()))
+	}
+}
+
 // FuzzRules: rules that are accepted are shown as rules that mean the same, and a file of them too.
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{"on nopass ~a %R~b &c +@all -@dangerous +config|get (+get ~x)", "+select|0 #12 ~ % (", "reset ( ) +@all ~* ~a", ">one <one"} {

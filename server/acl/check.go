@@ -169,9 +169,13 @@ func LostChannels(before, after *Rules) (lost func(channel string, isPattern boo
 		}
 		channels = append(channels, s.channels...)
 	}
+	listed := make(map[string]bool, len(channels))
+	for _, p := range channels {
+		listed[p] = true
+	}
 	kept := true
 	for _, s := range before.selectors {
-		kept = kept && !s.allChannels && !slices.ContainsFunc(s.channels, func(p string) bool { return !slices.Contains(channels, p) })
+		kept = kept && !s.allChannels && !slices.ContainsFunc(s.channels, func(p string) bool { return !listed[p] })
 	}
 	if kept {
 		return nil

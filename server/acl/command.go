@@ -19,8 +19,8 @@ type Admin struct {
 	Log    *Log
 	File   string // path of the file of users; "" for none
 	Logger *slog.Logger
-	User   *User        // who asks
-	Apply  func(Change) // ends what a change does not allow any more
+	User   *User          // who asks
+	Apply  func([]Change) // ends what changes do not allow any more
 }
 
 // Command is ACL. admin is asked at each call.
@@ -76,23 +76,19 @@ func setUserCommand(a *Admin, c *command.Call) error {
 	if err != nil {
 		return command.Errorf("ERR %v", err)
 	}
-	a.Apply(change)
+	a.Apply([]Change{change})
 	return c.OK()
 }
 
 // delUserCommand is ACL DELUSER. Nothing is deleted if the default user is among the names.
 func delUserCommand(a *Admin, c *command.Call) error {
-	if slices.Contains(c.Args.Strings(2), DefaultName) {
+	names := c.Args.Strings(2)
+	if slices.Contains(names, DefaultName) {
 		return command.Error("ERR The 'default' user cannot be removed")
 	}
-	deleted := 0
-	for _, name := range c.Args.Strings(2) {
-		if u := a.Users.Delete(name); u != nil {
-			deleted++
-			a.Apply(Change{User: u})
-		}
-	}
-	return c.Int(deleted, nil)
+	deleted := a.Users.Delete(names)
+	a.Apply(deleted)
+	return c.Int(len(deleted), nil)
 }
 
 // getUserCommand is ACL GETUSER: null for a user that does not exist.
@@ -175,9 +171,7 @@ func loadCommand(a *Admin, c *command.Call) error {
 		}
 		return command.Errorf("ERR The ACL file was not loaded: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	for _, change := range changes {
-		a.Apply(change)
-	}
+	a.Apply(changes)
 	return c.OK()
 }
 

@@ -158,18 +158,19 @@ func (u *Users) SetDefaultPassword(password string) error {
 	return err
 }
 
-// Delete removes a user, and returns it; nil if there is none. The default user stays.
-func (u *Users) Delete(name string) *User {
+// Delete removes users, and returns what has changed: nothing for names that there are not. The default user stays.
+func (u *Users) Delete(names []string) (changes []Change) {
 	u.edit.Lock()
 	defer u.edit.Unlock()
-	user := u.Get(name)
-	if user == nil || user == u.fallback {
-		return nil
-	}
 	all := maps.Clone(*u.byName.Load())
-	delete(all, name)
+	for _, name := range names {
+		if user := all[name]; user != nil && user != u.fallback {
+			delete(all, name)
+			changes = append(changes, Change{User: user})
+		}
+	}
 	u.byName.Store(&all)
-	return user
+	return changes
 }
 
 // ErrWrongPassword is the answer to an unknown user, one that is off, and a wrong password alike.

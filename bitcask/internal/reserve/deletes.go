@@ -19,8 +19,9 @@ type roomForDeletes struct {
 }
 
 const (
-	// oneDelete is room for a delete of a key that is as long as keys may be.
-	oneDelete = 96 << 10
+	// oneDelete is room for a delete of an element that is as long as elements may be, of a key that is as long as keys may be: its
+	// tombstone has both names, and the record of the new count the key's.
+	oneDelete = 208 << 10
 	// longestStep is how long a delete waits for one step of a merge.
 	longestStep = 10 * time.Second
 )

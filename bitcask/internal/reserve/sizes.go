@@ -6,13 +6,14 @@ package reserve
 //
 //   - A segment is at most D/160 long ([SegmentSize]). Hints may take as much as the log; it may seem to have half of D
 //     then, and later segments are shorter.
-//   - When less than a quarter of D is left the reserve becomes 6 S: a 27th of D. It is so long before the log begins
+//   - When less than a quarter of D is left the reserve becomes 6 S: a 27th of D, but no less than 1 MiB. It is so long before the log begins
 //     another segment ([Reserve.Prepare]), not after: a log that fills the disk has it whole.
 //   - Deletes draw 3 S of it. Then those that follow wait for a merge ([Reserve.AwaitRoom]).
 //   - An output draws on it down to 3/2 S. So there is room for 3/2 S: for any segment, whose live part is at most S, and
 //     the numbers that become longer in a copy. One merge after another goes through all segments in which anything is
 //     dead, and each of them gives back what was; one that finds no space after all leaves nothing behind
-//     (bitcask.RewriteOptions.OneOutput).
+//     (bitcask.RewriteOptions.OneOutput). That holds for several segments as well: how much of them is tombstones, which have to
+//     be copied too, nobody knows after a restart.
 //   - What a delete has written is no longer than what it has made dead, once both have been through a merge: the record
 //     of a delete is that of a put without its value. So whatever deletes draw comes back, and more with each value, until
 //     the last key is gone; then no segment has anything live, and all of them go without an output.
@@ -28,6 +29,7 @@ const (
 	leastSegment = 64 << 10 // but no less: below 10 MiB a disk is too small for all this
 	segments     = 6        // the reserve takes so many segments when the disk is low
 	lowParts     = 4        // it is low when one of so many parts is left
+	leastLow     = 1 << 20  // and no less: half of it is two deletes of the longest names, and what a merge has is one of them
 	logParts     = 8        // the reserve takes at most one of so many parts of the log
 	prepareParts = 4        // it is made alongside while so many times its length are left
 )
@@ -65,5 +67,5 @@ func length(segmentSize, want, log int64) int64 {
 
 // lengthWhenLow is length on a disk of which not much is left.
 func lengthWhenLow(longest, log int64) int64 {
-	return min(segments*longest, log/logParts) / unit * unit
+	return min(max(segments*longest, leastLow), log/logParts) / unit * unit
 }

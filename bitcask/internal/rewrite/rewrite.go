@@ -18,6 +18,7 @@ package rewrite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -206,6 +207,9 @@ func (rw *rewriter) parse(raw []byte) ([]format.Record, error) {
 func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) error {
 	in := rw.sel.In.All[x.From]
 	if rw.out != nil && (rw.out.Full(int(x.Size)) || len(rw.from) == maxMoves) {
+		if rw.o.OneOutput && len(rw.sel.In.All) > 1 {
+			return errSecondOutput
+		}
 		if err := rw.publish(x.Seq); err != nil {
 			return err
 		}
@@ -236,6 +240,9 @@ func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) erro
 	}
 	return rw.pacer.Spend(int(x.Size))
 }
+
+// errSecondOutput ends a rewrite that is to have one output and would begin another.
+var errSecondOutput = fmt.Errorf("%w: what is to be copied is longer than a segment", failure.ErrNoSpace)
 
 // checkIn reports, throttles, and notices cancellation. What ends one goroutine of
 // a rewrite ends the other when it looks.

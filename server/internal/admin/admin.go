@@ -61,14 +61,14 @@ func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command
 func (of source) acl(c *command.Call) acl.Admin {
 	a := of(c)
 	v := a.State
-	return acl.Admin{Users: v.Users, Log: &v.ACLLog, File: v.Options.ACLFile, Logger: v.Options.Logger, User: a.User, Apply: a.applyChange}
+	return acl.Admin{Users: v.Users, Log: &v.ACLLog, File: v.Options.ACLFile, Logger: v.Options.Logger, User: a.User, Apply: a.applyChanges}
 }
 
-// applyChange ends what a change of rules does not allow any more.
-func (a *Caller) applyChange(change acl.Change) {
-	switch {
-	case !a.State.EndLost(change, a.Client):
-	case change.After == nil:
+// applyChanges ends what changes of rules do not allow any more.
+func (a *Caller) applyChanges(changes []acl.Change) {
+	switch own := a.State.EndLost(changes, a.Client); {
+	case own == nil:
+	case own.After == nil:
 		a.Drop()
 	default:
 		a.End()

@@ -103,9 +103,7 @@ func (u *UserSource) reload(v *State, list []conf.Directive) error {
 	if err != nil {
 		return err
 	}
-	for _, change := range changes {
-		v.EndLost(change, nil)
-	}
+	v.EndLost(changes, nil)
 	u.given = u.Users.Given()
 	return nil
 }

@@ -10,30 +10,41 @@ import (
 	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
-// EndLost ends what a change of rules does not allow any more: the connections of a user that is gone, and those that
-// listen to channels which the user has lost, as in Redis. It reports whether that of self, whose command makes the
-// change, is one: it ends once its reply is sent. self is nil for a change that no client makes.
-func (v *State) EndLost(change acl.Change, self *clients.Client) (endsSelf bool) {
-	var lost func(name string, isPattern bool) bool // nil: the user is gone
-	switch {
-	case change.After == nil:
-	case change.Before == nil:
-		return false
-	default:
-		if lost = acl.LostChannels(change.Before, change.After); lost == nil {
-			return false
+// loss is what a change of rules does not allow a user any more.
+type loss struct {
+	change   *acl.Change
+	channels func(name string, isPattern bool) bool // nil: the user is gone
+	known    map[string]bool                        // what channels has said, by kind and name
+}
+
+// EndLost ends what changes of rules, one of each user, do not allow any more: the connections of a user that is gone, and those
+// that listen to channels which the user has lost, as in Redis. It returns the change that ends that of self, whose command makes
+// the changes, once its reply is sent; nil: none. self is nil for changes that no client makes.
+func (v *State) EndLost(changes []acl.Change, self *clients.Client) (endsSelf *acl.Change) {
+	lost := map[*acl.User]loss{}
+	for i := range changes {
+		c := &changes[i]
+		if c.After == nil {
+			lost[c.User] = loss{change: c}
+		} else if c.Before != nil {
+			if channels := acl.LostChannels(c.Before, c.After); channels != nil {
+				lost[c.User] = loss{c, channels, map[string]bool{}}
+			}
 		}
+	}
+	if len(lost) == 0 {
+		return nil
 	}
 	list := v.Clients.All()
 	if self != nil && !slices.Contains(list, self) { // one that no transport drives
 		list = append(list, self)
 	}
-	known := make(map[string]bool) // what lost has said, by kind and name
 	for _, c := range list {
+		l, is := lost[c.User.Load()]
 		switch {
-		case c.User.Load() != change.User || lost != nil && !v.listensTo(c, lost, known):
+		case !is || l.channels != nil && !v.listensTo(c, l.channels, l.known):
 		case c == self:
-			endsSelf = true
+			endsSelf = l.change
 		default:
 			c.Kill()
 		}

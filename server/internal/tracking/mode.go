@@ -18,7 +18,8 @@ type Mode struct {
 	Redirect      int64    // the client that gets the messages; 0: the client itself
 	Prefixes      []string // sorted
 
-	size int // memory that the prefixes take
+	added []string // of the prefixes, that the mode before did not have
+	size  int      // memory that the prefixes take
 }
 
 // Size is the memory that the prefixes take.
@@ -162,7 +163,7 @@ func (m *Mode) Follow(before *Mode) error {
 	if before == nil {
 		before = new(Mode)
 	}
-	if i := firstOverlapping(m.Prefixes, before.Prefixes); i >= 0 {
+	if i := firstOverlapping(m.Prefixes, before.Prefixes); i < len(m.Prefixes) {
 		prefix := m.Prefixes[i]
 		overlaps := func(other string) bool { return overlap(prefix, other) }
 		if j := slices.IndexFunc(before.Prefixes, overlaps); j >= 0 {
@@ -174,40 +175,57 @@ func (m *Mode) Follow(before *Mode) error {
 	if len(m.Prefixes) == 0 {
 		m.Prefixes = []string{""}
 	}
-	m.Prefixes = slices.Concat(before.Prefixes, m.Prefixes)
-	slices.Sort(m.Prefixes)
-	m.Prefixes = slices.Compact(m.Prefixes) // "" may come again
-	for _, prefix := range m.Prefixes {
-		m.size += len(prefix) + prefixOverhead
-	}
+	m.addTo(before)
 	return nil
 }
 
 // prefixOverhead is what a prefix takes besides its bytes: here, and in the table that finds who follows it.
 const prefixOverhead = 280
 
-// firstOverlapping returns which of the prefixes is the first that overlaps with another one, or with one of before; -1
-// if none does. Clients may send hundreds of thousands: they are sorted instead of compared with each other. Then what
+// addTo adds the prefixes to those of before, which are sorted. Clients may add hundreds of thousands, one after another:
+// those that are there are copied, and not looked at.
+func (m *Mode) addTo(before *Mode) {
+	fresh, rest := m.Prefixes, before.Prefixes
+	slices.Sort(fresh)
+	m.Prefixes, m.size = make([]string, 0, len(rest)+len(fresh)), before.size
+	for _, prefix := range fresh {
+		at, known := slices.BinarySearch(rest, prefix)
+		m.Prefixes, rest = append(m.Prefixes, rest[:at]...), rest[at:]
+		if !known { // "" may come again
+			m.Prefixes, m.added = append(m.Prefixes, prefix), append(m.added, prefix)
+			m.size += len(prefix) + prefixOverhead
+		}
+	}
+	m.Prefixes = append(m.Prefixes, rest...)
+}
+
+// firstOverlapping returns which of the prefixes is the first that overlaps with another one, or with one of before; their
+// number if none does. Clients may send hundreds of thousands: they are sorted instead of compared with each other. Then what
 // begins with a prefix comes directly after it.
 func firstOverlapping(prefixes, before []string) int {
-	all := slices.Concat(prefixes, before)
-	order := make([]int, len(all)) // numbers in all
+	order := make([]int, len(prefixes))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(all[a], all[b]) })
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(prefixes[a], prefixes[b]) })
 	first := len(prefixes)
 	for shortest, i := 0, 1; i < len(order); i++ { // shortest: where in order the prefix is that others may begin with
-		if strings.HasPrefix(all[order[i]], all[order[shortest]]) {
+		if strings.HasPrefix(prefixes[order[i]], prefixes[order[shortest]]) {
 			first = min(first, order[i], order[shortest])
 		} else {
 			shortest = i
 		}
 	}
-	if first == len(prefixes) {
-		return -1
+	if i := slices.IndexFunc(prefixes[:first], func(prefix string) bool { return overlapsOne(prefix, before) }); i >= 0 {
+		return i
 	}
 	return first
+}
+
+// overlapsOne reports whether a prefix overlaps with one of a sorted list, of which only "" may be the beginning of others.
+func overlapsOne(prefix string, list []string) bool {
+	at, _ := slices.BinarySearch(list, prefix)
+	return at < len(list) && strings.HasPrefix(list[at], prefix) || at > 0 && (strings.HasPrefix(prefix, list[at-1]) || list[0] == "")
 }
 
 // overlap reports whether a key can have both prefixes.

@@ -3,6 +3,7 @@ package tracking
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,8 +26,7 @@ type Table struct {
 	readers  map[string]readers // of each key
 	items    int                // readers of all keys
 	bytes    int64              // of memory that keys and readers take, about
-	prefixes map[string]map[*Client]struct{}
-	lengths  []int // of the prefixes, ascending
+	prefixes prefixIndex
 }
 
 // Init prepares a table of changes in a store. find returns a connected client.
@@ -90,22 +90,20 @@ func (r *readers) each(fn func(id int64)) {
 func (t *Table) Add(c *Client, mode *Mode) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	added := mode.Prefixes
+	if c.Mode() != nil {
+		added = mode.added
+	}
+	mode.added = nil // they are among all
 	c.broken.Store(false)
 	c.mode.Store(mode)
 	if t.stop == nil {
 		t.clients = make(map[int64]*Client)
 		t.readers = make(map[string]readers)
-		t.prefixes = make(map[string]map[*Client]struct{})
 		t.stop = serverside.DB.OnChangesAndReads(t.store, func(changes []serverside.Change, _ uint64) { t.changed(changes) })
 	}
 	t.clients[c.ID] = c
-	for _, prefix := range mode.Prefixes {
-		if t.prefixes[prefix] == nil {
-			t.prefixes[prefix] = make(map[*Client]struct{})
-		}
-		t.prefixes[prefix][c] = struct{}{}
-	}
-	t.measurePrefixes()
+	t.prefixes.add(c, added)
 }
 
 // Remove is its inverse. With the last client the table goes: nobody reports changes any more.
@@ -119,27 +117,12 @@ func (t *Table) Remove(c *Client) {
 	defer t.mu.Unlock()
 	c.mode.Store(nil)
 	delete(t.clients, c.ID)
-	for _, prefix := range mode.Prefixes {
-		if delete(t.prefixes[prefix], c); len(t.prefixes[prefix]) == 0 {
-			delete(t.prefixes, prefix)
-		}
-	}
-	t.measurePrefixes()
+	t.prefixes.remove(c, mode.Prefixes)
 	if len(t.clients) == 0 {
 		t.stop()
 		t.stop = nil
 		t.clear()
 	}
-}
-
-// measurePrefixes notes which lengths prefixes have: a key is looked up once for each. The mutex is held.
-func (t *Table) measurePrefixes() {
-	t.lengths = t.lengths[:0]
-	for prefix := range t.prefixes {
-		t.lengths = append(t.lengths, len(prefix))
-	}
-	slices.Sort(t.lengths)
-	t.lengths = slices.Compact(t.lengths)
 }
 
 // clear forgets all keys. The mutex is held.
@@ -235,7 +218,7 @@ func (t *Table) changed(changes []serverside.Change) {
 			t.rememberLocked(client, c.Key)
 		}
 	}
-	if len(t.prefixes) > 0 {
+	if t.prefixes.count > 0 {
 		t.broadcast(changes)
 	}
 }
@@ -264,28 +247,20 @@ func (t *Table) invalidate(key string, origin int64) {
 // broadcast reports the changed keys to the clients that have asked for their prefixes: one message for each prefix,
 // with the keys sorted. The mutex is held.
 func (t *Table) broadcast(changes []serverside.Change) {
-	matched := map[string][]serverside.Change{}
+	matched := map[*followed][]serverside.Change{}
 	for _, c := range changes {
-		if c.Read {
-			continue
-		}
-		for _, n := range t.lengths {
-			if n > len(c.Key) {
-				break
-			}
-			if prefix := c.Key[:n]; t.prefixes[prefix] != nil {
-				matched[prefix] = append(matched[prefix], c)
-			}
+		if !c.Read {
+			t.prefixes.each(c.Key, func(f *followed) { matched[f] = append(matched[f], c) })
 		}
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(matched)) {
-		for client := range t.prefixes[prefix] {
+	for _, f := range slices.SortedFunc(maps.Keys(matched), func(a, b *followed) int { return strings.Compare(a.prefix, b.prefix) }) {
+		for client := range f.clients {
 			ignored := int64(-1)
 			if client.Mode().NoLoop {
 				ignored = client.ID
 			}
 			var keys []string
-			for _, c := range matched[prefix] {
+			for _, c := range matched[f] {
 				if c.Origin != ignored {
 					keys = append(keys, c.Key)
 				}
@@ -323,7 +298,7 @@ type Usage struct{ Clients, Keys, Items, Prefixes int }
 func (t *Table) Usage() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Usage{len(t.clients), len(t.readers), t.items, len(t.prefixes)}
+	return Usage{len(t.clients), len(t.readers), t.items, t.prefixes.count}
 }
 
 // Held is the memory of the table in bytes, about.
