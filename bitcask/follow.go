@@ -32,6 +32,9 @@ import (
 // followRetry is the wait after an error.
 const followRetry = 250 * time.Millisecond
 
+// followDrain is how often the memory of what commits have dropped is released, also while they come without a pause.
+const followDrain = 50 * time.Millisecond
+
 // Following is what a store that follows calls, on a goroutine of its own. Any function may be nil. One that panics
 // ends the process.
 type Following struct {
@@ -95,6 +98,7 @@ type follower struct {
 	watched   uint32 // id of the segment that is watched; 0: none
 	stopWatch func()
 	woken     chan struct{}
+	drained   time.Time // when what commits have dropped was released last
 
 	mu       sync.Mutex // guards the rest
 	state    FollowState
@@ -235,10 +239,18 @@ func (f *follower) run() {
 		case f.s.Sequence() != before:
 			wait = followlog.Soonest
 		default:
-			f.s.DrainDropped()
 			wait = min(2*wait, followlog.Latest)
 		}
+		f.drain()
 		timer.Reset(wait)
+	}
+}
+
+// drain releases the memory of what commits have dropped, if that is due. Nothing is locked.
+func (f *follower) drain() {
+	if now := time.Now(); now.Sub(f.drained) >= followDrain {
+		f.s.DrainDropped()
+		f.drained = now
 	}
 }
 

@@ -19,6 +19,7 @@ func (f *follower) apply(h *format.FrameHeader, entries []format.Entry) error {
 	if after != nil {
 		after()
 	}
+	f.drain()
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/replay"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
@@ -224,4 +225,52 @@ func addRaw(tx *Tx, k Kind, typ keydir.Type, key, elem, value string) error {
 	tx.materialize()
 	_, err := tx.add(k, typ, new(namespace.Space), tx.s.man.Seed.Hash(key), key, elem, []byte(value))
 	return err
+}
+
+// TestFollowerReleasesMemory: a follower releases the memory of collections that are dropped while commits come without a
+// pause, and not only after one.
+func TestFollowerReleasesMemory(t *testing.T) {
+	mem := vfs.NewMem()
+	open := func(o Options) *Store {
+		s, err := Open("d", seam.With(&o, seam.Options{FS: mem}))
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	w := open(Options{})
+	commit := func() {
+		commitNewer(t, w, func(tx *Tx) {
+			if tx.s.Sequence() > 0 {
+				_, err := tx.Drop(0, "list")
+				must(t, err)
+			}
+			coll, err := tx.Collection(0, "list", keydir.List)
+			must(t, err)
+			for i := range int64(replay.SmallDrop + 1) {
+				must(t, tx.PutIndex(0, "list", coll, i, []byte("value")))
+			}
+		})
+	}
+	f := open(Options{ReadOnly: true, Follow: true})
+	const commits = 600
+	n, most := 0, 0
+	done := make(chan struct{})
+	must(t, f.Follow(Following{Applied: func(*Followed) func() {
+		return func() { // the next commit is there before the follower looks for one
+			f.dead.mu.Lock()
+			most = max(most, len(f.dead.removed))
+			f.dead.mu.Unlock()
+			if n++; n == commits {
+				close(done)
+			} else if n < commits {
+				time.Sleep(time.Millisecond)
+				commit()
+			}
+		}
+	}}))
+	commit()
+	<-done
+	if most > commits/2 {
+		t.Errorf("%d collections of %d that were dropped have been kept", most, commits)
+	}
 }

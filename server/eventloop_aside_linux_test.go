@@ -3,8 +3,10 @@ package server_test
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -131,5 +133,63 @@ func TestWhatLeavesTheLoop(t *testing.T) {
 	c.expect(":3\r\n")
 	if info := v.Info("commandstats"); !strings.Contains(info, "cmdstat_lrange:calls=6,") || !strings.Contains(info, "cmdstat_incr:calls=5,") {
 		t.Errorf("executed once, counted otherwise: %s", info)
+	}
+}
+
+// TestWhatFreesMuch: a command that ends many subscriptions or watches at once leaves the loop, and so does the end of a
+// connection that has many: each of them takes time, in which the loop would serve nobody.
+func TestWhatFreesMuch(t *testing.T) {
+	v, address := serveByLoop(t, server.Options{})
+	const many, few = 3000, 10
+	list := func(command string, n int) (args []string) {
+		for i := range n {
+			args = append(args, fmt.Sprintf("n%d", i))
+		}
+		return slices.Insert(args, 0, command)
+	}
+	for _, test := range []struct {
+		hold, end string // no line: the connection ends
+		each      string // reply to each name, without its number
+		want      string // beginning of the reply to end
+	}{
+		{"SUBSCRIBE", "UNSUBSCRIBE\r\n", "*3\r\n$9\r\nsubscribe\r\n", "*3\r\n$11\r\nunsubscribe\r\n"},
+		{"PSUBSCRIBE", "PUNSUBSCRIBE\r\n", "*3\r\n$10\r\npsubscribe\r\n", "*3\r\n$12\r\npunsubscribe\r\n"},
+		{"SSUBSCRIBE", "RESET\r\n", "*3\r\n$10\r\nssubscribe\r\n", "+RESET\r\n"},
+		{"SUBSCRIBE", "QUIT\r\n", "*3\r\n$9\r\nsubscribe\r\n", "+OK\r\n"},
+		{"SUBSCRIBE", "", "*3\r\n$9\r\nsubscribe\r\n", ""},
+		{"WATCH", "UNWATCH\r\n", "", "+OK\r\n"},
+		{"WATCH", "MULTI\r\nDISCARD\r\n", "", "+OK\r\n"},
+		{"WATCH", "", "", ""},
+	} {
+		for n, leaves := range map[int]bool{few: false, many: true} {
+			c := dial(t, address)
+			c.sendArray(list(test.hold, n)...)
+			if test.each == "" {
+				c.expect("+OK\r\n")
+			} else {
+				for i := range n {
+					name := fmt.Sprintf("n%d", i)
+					c.expect(fmt.Sprintf("%s$%d\r\n%s\r\n:%d\r\n", test.each, len(name), name, i+1))
+				}
+			}
+			before := v.Asides()
+			if c.send(test.end); test.end != "" {
+				c.expect(test.want)
+			}
+			_ = c.Close()
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(v.Info("clients"), "connected_clients:0\r\n"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("a connection is left: %s", v.Info("clients"))
+				}
+			}
+			if left := v.Asides() > before; left != leaves {
+				t.Errorf("%s of %d names, then %q: left the loop: %v, want %v", test.hold, n, test.end, left, leaves)
+			}
+			for _, none := range []string{"pubsub_channels:0\r\n", "pubsub_patterns:0\r\n", "pubsubshard_channels:0\r\n"} {
+				if info := v.Info("stats"); !strings.Contains(info, none) {
+					t.Errorf("%s of %d names, then %q: want %q in %s", test.hold, n, test.end, none, info)
+				}
+			}
+		}
 	}
 }

@@ -155,3 +155,35 @@ func TestQuietClientsAreEvicted(t *testing.T) {
 		}
 	})
 }
+
+// TestUnreadMailIsCounted: messages that wait for clients that take nothing count as theirs while they come, and not only when
+// such a client is served again, which is never.
+func TestUnreadMailIsCounted(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		const limit, silent = 16 << 20, 6
+		v, address := serve(t, &server.Options{Transport: transport, ClientMemory: limit})
+		for range silent {
+			dial(t, address).send("SUBSCRIBE c\r\n")
+		}
+		p := dial(t, address)
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			p.send("PUBLISH c first\r\n")
+			if p.line() == fmt.Sprint(":", silent) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("nobody listens")
+			}
+		}
+		text := strings.Repeat("t", 64<<10)
+		for range 24 << 20 / len(text) { // of each: less than the limit of a mailbox
+			p.sendArray("PUBLISH", "c", text)
+			p.line()
+		}
+		if evicted := fieldOf(t, v.Info("stats"), "evicted_clients"); evicted == 0 {
+			t.Errorf("%d MiB wait for each of %d clients, and none is evicted: %s", 24, silent, v.Info("clients"))
+		}
+		p.send("PING\r\n")
+		p.expect("+PONG\r\n")
+	})
+}

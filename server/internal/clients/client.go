@@ -54,10 +54,13 @@ func (c *Client) Texts() int {
 	return len(*c.Name.Load()) + len(*c.Library.Load()) + len(*c.Version.Load())
 }
 
+// IsDriven reports whether it has a connection.
+func (c *Client) IsDriven() bool { return c.driver.Load() != nil }
+
 // KillOnce ends the connection, and reports whether it is this call that does: without a connection, or if the server
 // ends it already, nothing happens. It is counted, where there is a counter, before anybody can see the end.
 func (c *Client) KillOnce(counter *atomic.Int64) bool {
-	if c.driver.Load() == nil || !c.Killed.CompareAndSwap(false, true) {
+	if !c.IsDriven() || !c.Killed.CompareAndSwap(false, true) {
 		return false
 	}
 	if counter != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/shared"
 )
 
@@ -35,6 +36,7 @@ type Situation struct {
 	NoWrites   func(*command.Command, [][]byte) bool          // whether EVAL or FCALL is of a script that says it writes nothing
 	Known      func(cmd *command.Command, args [][]byte) bool // whether EVAL is of a script that may share a transaction
 	Watched    int                                            // keys that the next EXEC depends on
+	Subscriber *pubsub.Subscriber                             // of the session
 	InLoop     bool                                           // other clients wait for the end of what runs here
 	Gone       bool                                           // the client has left
 	Subscribed bool                                           // only what a subscriber may send is allowed
@@ -61,6 +63,8 @@ const (
 	MaxBatchBytes = 64 << 10
 	// maxWoken is how many waiters a command may serve, about 2 us each.
 	maxWoken = 256
+	// maxFreed is how many subscriptions and watched keys may end together, about 1 us each.
+	maxFreed = 1000
 )
 
 // Decide says what becomes of a request, and why if it is refused.
@@ -138,8 +142,15 @@ func staysInLoop(r *Request, s *Situation) bool {
 		return s.State.Hub.MatchesQuickly(len(r.Args[1]))
 	case cmd.Flags&command.RunsScript != 0:
 		return mayTryScript(r, s)
+	case cmd.Flags&command.OfSession != 0 && len(r.Args) == 1 && !FreesQuickly(s.Subscriber, s.Watched):
+		return false // such as UNSUBSCRIBE, UNWATCH, RESET: it may end all of them
 	}
 	return isShort(r) && isSoonOver(r, s)
+}
+
+// FreesQuickly reports whether it takes little time to end all subscriptions and watches of a client.
+func FreesQuickly(s *pubsub.Subscriber, watched int) bool {
+	return int64(watched)+s.Count(pubsub.Channel)+s.Count(pubsub.Pattern)+s.Count(pubsub.Shard) <= maxFreed
 }
 
 // MayRunInScript reports whether a script that is to be short may make a request: one that takes little time, or asks now

@@ -20,6 +20,8 @@ import (
 type Subscriber struct {
 	Wake    func() // is called when mail has come; nil: nobody waits for that. Keys may be locked, so it must not wait for anything
 	Flooded func() // is called once, as Wake is, when more than the limits waits; what has waited is gone
+	// Kept is called, as Wake is, with how many bytes more wait for one who does not take them: see uncounted. nil: nobody counts.
+	Kept func(bytes int)
 
 	names  [kinds]map[string]struct{} // read by its own goroutine without a mutex; written with Hub.mu held, and so read by others
 	counts [kinds]atomic.Int64        // of names
@@ -32,8 +34,12 @@ type Subscriber struct {
 	mail     int       // bytes of messages
 	above    time.Time // since when there has been more than the soft limit
 	soft     int       // the soft limit, as it was at the last message
-	overflow bool      // for good
+	overflow bool      // for good; also after Close
 }
+
+// uncounted is how many bytes of mail Kept is not told of: who takes mail at once counts what it holds then. Many
+// subscribers may get a long message at a time, and its text is there once.
+const uncounted = 256 << 10
 
 // Limits bound what waits in a mailbox: Hard bytes, or Soft bytes for more than Seconds; 0 bytes is no limit. They may
 // change at any time.
@@ -117,6 +123,9 @@ func (s *Subscriber) Post(limits *Limits, m Message) {
 	}
 	s.messages = append(s.messages, m)
 	s.mail += m.size()
+	if s.mail > uncounted && s.Kept != nil {
+		s.Kept(min(m.size(), s.mail-uncounted))
+	}
 	if s.soft = int(limits.Soft.Load()); s.soft == 0 {
 		s.soft = math.MaxInt
 	}
@@ -136,6 +145,13 @@ func (s *Subscriber) Post(limits *Limits, m Message) {
 	if !s.waiting.Swap(true) && s.Wake != nil {
 		s.Wake()
 	}
+}
+
+// Close drops what waits, and what comes from now on: Kept is not called any more.
+func (s *Subscriber) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages, s.mail, s.overflow = nil, 0, true
 }
 
 // HasMail reports whether Take has something to say.

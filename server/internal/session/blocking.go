@@ -250,4 +250,5 @@ func (s *Session) Close() {
 	s.room.leave()
 	s.tracked.Stop()
 	s.server.Hub.UnsubscribeAll(&s.mail.subscriber)
+	s.mail.subscriber.Close()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/replication"
 )
 
@@ -97,6 +98,11 @@ func (l Link) Outlives(err error) bool { return l.presence.outlives(err, l.close
 
 // Unsent is how many bytes of replies wait to be sent.
 func (l Link) Unsent() int { return l.out.Len() }
+
+// ClosesQuickly reports whether Close takes little time.
+func (l Link) ClosesQuickly() bool {
+	return dispatch.FreesQuickly(&l.mail.subscriber, int(l.client.Watched.Load()))
+}
 
 // Sent drops output that has been sent; nothing is executed.
 func (l Link) Sent(n int) { l.discard(n) }

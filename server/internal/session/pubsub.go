@@ -148,6 +148,7 @@ type mailbox struct {
 func (m *mailbox) init() {
 	s := m.session
 	m.subscriber.Wake = s.client.Wake
+	m.subscriber.Kept = func(bytes int) { s.server.AddHeld(&s.client, bytes) }
 	m.subscriber.Flooded = func() {
 		s.server.Counters.Flooded.Add(1)
 		s.server.Options.Logger.Warn("a subscriber does not take its messages; connection closed", "client", s.id)

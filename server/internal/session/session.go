@@ -124,7 +124,7 @@ func New(v *shared.State, scripts *scripting.Shared) *Session {
 	s.permitFunc = s.who.permit
 	s.multi.session, s.wait.session, s.room.session, s.part.session, s.mail.session = s, s, s, s, s
 	s.script.session, s.unit.session, s.counts.session = s, s, s
-	s.now = dispatch.Situation{State: v, NoWrites: s.script.declaresNoWrites, Known: s.part.knowsScript}
+	s.now = dispatch.Situation{State: v, Subscriber: &s.mail.subscriber, NoWrites: s.script.declaresNoWrites, Known: s.part.knowsScript}
 	s.part.batch = NewBatch()
 	s.client.Init()
 	s.mail.init()

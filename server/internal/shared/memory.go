@@ -66,6 +66,15 @@ func (v *State) AccountMemory(c *clients.Client, held int) (tooMuch bool) {
 	return most > 0 && total > most
 }
 
+// AddHeld notes that a client with a connection holds so many bytes more, until AccountMemory is told what it holds in all.
+// Whoever accounts for its own memory next finds the sum too high, if it is.
+func (v *State) AddHeld(c *clients.Client, bytes int) {
+	if c.IsDriven() {
+		c.BufferBytes.Add(int64(bytes))
+		v.Counters.ClientBytes.Add(int64(bytes))
+	}
+}
+
 // EvictLargestClients closes the clients with the largest buffers, as many as it takes: those that stay may say nothing
 // for hours, and nobody would look at the sum again. A client that is closed gives its buffers back by itself, a moment
 // later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded.

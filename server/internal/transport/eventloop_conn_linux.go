@@ -362,6 +362,16 @@ func (c *loopConn) end() {
 	_ = unix.Close(c.fd) // nothing is left to be sent; the kernel forgets the events with it
 	c.loop.conns[c.fd] = nil
 	c.loop.open--
+	if c.session.ClosesQuickly() {
+		c.forget()
+		return
+	}
+	c.loop.transport.server.Counters.Aside.Add(1)
+	c.loop.aside.Go(c.forget)
+}
+
+// forget ends the session of a connection that has ended.
+func (c *loopConn) forget() {
 	c.session.Close()
 	c.loop.transport.forget(c.session)
 }
