@@ -255,3 +255,27 @@ func TestInstallIsNoticed(t *testing.T) {
 		t.Errorf("replaced: %v", whole)
 	}
 }
+
+// TestBackupOfReplica: it is no replica, and stands nowhere.
+func TestBackupOfReplica(t *testing.T) {
+	fs := vfs.NewMem()
+	openIn := func(dir string) *db.Store {
+		return ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{}, seam.Options{FS: fs})))
+	}
+	s := openIn("store")
+	must(t, s.String("a").Put([]byte("1")))
+	must(t, serverside.DB.SetReplicaOf(s, append(asReplica, "x"...), true))
+	must(t, serverside.DB.FlushWith(s, originAt(6), 2))
+	equal(t, "noted", string(serverside.DB.ReplicaOf(s)), string(asReplica)+"x")
+	ok[bitcask.BackupResult](t)(s.Backup(context.Background(), "backup"))
+	must(t, s.Close())
+	b := openIn("backup")
+	must(t, b.String("a").Put([]byte("2")))
+	if o, known := serverside.DB.Origin(b); known || serverside.DB.ReplicaOf(b) != nil {
+		t.Errorf("the backup stands at %+v", o)
+	}
+	must(t, b.Close())
+	s = openIn("store")
+	equal(t, "a replica that was opened again", errors.Is(s.String("a").Put([]byte("2")), db.ErrReplica), true)
+	must(t, s.Close())
+}
