@@ -134,10 +134,13 @@ func (f *Following) Status() LinkStatus {
 	return f.status
 }
 
-// Report changes the figures.
-func (f *Following) Report(change func(*LinkStatus)) {
+// Report changes the figures of the link to a master, unless the server has another one by now.
+func (f *Following) Report(of Master, change func(*LinkStatus)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.status.Master != of {
+		return
+	}
 	change(&f.status)
 	f.up.Store(f.status.State == LinkUp)
 }
