@@ -86,13 +86,24 @@ func (s *Store) dropLoaded() error {
 	if !ok {
 		return nil
 	}
-	return s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
-		namespaces := make([]int, n)
-		for i := range namespaces {
-			namespaces[i] = from + i
-		}
-		dropped, ticket, err := t.FlushWith(func() error { return t.PutSystem(loadingName, nil) }, namespaces...)
+	namespaces := make([]int, n)
+	for i := range namespaces {
+		namespaces[i] = from + i
+	}
+	// Two commits, for one that only empties namespaces may draw on the reserve of a full disk, which may well be full of them.
+	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		dropped, ticket, err := t.Flush(namespaces...)
 		s.forgetSpaces(dropped)
+		return ticket, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		if err := t.PutSystem(loadingName, nil); err != nil {
+			return 0, err
+		}
+		ticket, err := t.Commit()
 		if err == nil {
 			s.replica.shadow.Store(0)
 		}

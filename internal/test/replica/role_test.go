@@ -235,3 +235,33 @@ func TestStaleData(t *testing.T) {
 	replica.must("REPLICAOF", "NO", "ONE")
 	want(t, replica, "1", "GET", "a")
 }
+
+// TestPromotedWhileLoading: while everything is synchronized the old data are read; REPLICAOF NO ONE ends that soon, and
+// leaves them, and nothing else.
+func TestPromotedWhileLoading(t *testing.T) {
+	r := redisserver.StartMaster(t, "", "--rdb-key-save-delay", "2000")
+	master := dial(t, "unix", r.Socket)
+	master.must("DEBUG", "POPULATE", "20000", "key", "100") // 40 s
+	store := dbtest.New(t)
+	address, _ := serve(t, store, nil)
+	replica := dial(t, "tcp", address)
+	replica.must("SET", "old", "1")
+	replica.must("REPLICAOF", "127.0.0.1", r.Port)
+	await(t, "something is loaded", func() bool { return len(store.Log().Namespaces()) > 1 })
+	want(t, replica, "1", "GET", "old")
+	want(t, replica, "1", "DBSIZE")
+	if text := replica.must("INFO", "keyspace"); strings.Count(text, "keys=") != 1 {
+		t.Errorf("INFO: %s", text)
+	}
+	if syncing := replica.info("replication", "master_sync_in_progress"); syncing != "1" {
+		t.Errorf("master_sync_in_progress:%s", syncing)
+	}
+	want(t, replica, "[slave 127.0.0.1 "+r.Port+" sync -1]", "ROLE")
+	replica.must("REPLICAOF", "NO", "ONE")
+	want(t, replica, "1", "GET", "old") // which it would not have, had that waited for the end of the file
+	want(t, replica, "OK", "SET", "own", "1")
+	want(t, replica, "2", "DBSIZE")
+	if n := len(store.Log().Namespaces()); n != 1 {
+		t.Errorf("%d namespaces hold keys", n)
+	}
+}
