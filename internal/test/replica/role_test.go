@@ -143,10 +143,19 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	want(t, replica, "[replicaof ]", "CONFIG", "GET", "replicaof")
 	want(t, replica, "OK", "SET", "own", "1")
 	stop()
-	address, _ = serve(t, store, configured(t, "replicaof", "localhost "+r.Port))
+	address, stop = serve(t, store, configured(t, "replicaof", "localhost "+r.Port))
 	replica = dial(t, "tcp", address)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
+	want(t, replica, "(error) ERR Invalid master port", "REPLICAOF", "localhost", "0")
+	want(t, replica, "(error) ERR Invalid master host", "REPLICAOF", "local\nhost", "1")
+	want(t, replica, "(error) ERR Invalid master host", "REPLICAOF", "", "1")
+	stop()
+	address, stop = serve(t, store, nil) // without a setting, as a shell on the directory
+	want(t, dial(t, "tcp", address), "[slave localhost "+r.Port+" conn...", "ROLE")
+	stop()
+	address, _ = serve(t, store, configured(t, "replicaof", "no one"))
+	want(t, dial(t, "tcp", address), "[master 0 []]", "ROLE")
 }
 
 // TestMasterWithPassword: without the password INFO says what to set; once it is set the link comes up by itself.
@@ -158,7 +167,9 @@ func TestMasterWithPassword(t *testing.T) {
 	master.must("ACL", "SETUSER", "replicator", "on", ">p4ss", "+psync", "+replconf", "+ping")
 	replica := startReplica(t)
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
-	await(t, "the link says what is wrong", func() bool { return strings.Contains(replica.info("replication", "master_link_error"), "set masterauth") })
+	await(t, "the link says what is wrong", func() bool {
+		return strings.Contains(replica.info("replication", "master_link_error"), "set masterauth")
+	})
 	replica.must("CONFIG", "SET", "masterauth", "secret")
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
