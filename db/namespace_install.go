@@ -86,13 +86,24 @@ func (s *Store) dropLoaded() error {
 	if !ok {
 		return nil
 	}
-	return s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
-		namespaces := make([]int, n)
-		for i := range namespaces {
-			namespaces[i] = from + i
-		}
-		dropped, ticket, err := t.FlushWith(func() error { return t.PutSystem(loadingName, nil) }, namespaces...)
+	namespaces := make([]int, n)
+	for i := range namespaces {
+		namespaces[i] = from + i
+	}
+	// Two commits, for one that only empties namespaces may draw on the reserve of a full disk, which may well be full of them.
+	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		dropped, ticket, err := t.Flush(namespaces...)
 		s.forgetSpaces(dropped)
+		return ticket, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		if err := t.PutSystem(loadingName, nil); err != nil {
+			return 0, err
+		}
+		ticket, err := t.Commit()
 		if err == nil {
 			s.replica.shadow.Store(0)
 		}
@@ -133,7 +144,7 @@ func (s *Store) install(libraries map[string]string, o calls.Origin) error {
 			}
 		}
 		keys := s.watchers.replaced(concerned, func(p nsKey) bool { return s.existsIn(t, p.ns, p.key) || s.existsIn(t, from+p.ns, p.key) })
-		dropped, ticket, err := t.Install(func() error { return putInstalled(t, before, libraries, o) }, from, n)
+		dropped, ticket, err := t.Install(func() error { return putInstalled(t, before, libraries, s.encodeOrigin(o)) }, from, n)
 		if err == nil {
 			*noticed = keys
 			s.replica.shadow.Store(0)
@@ -145,7 +156,7 @@ func (s *Store) install(libraries map[string]string, o calls.Origin) error {
 }
 
 // putInstalled are the records of an installation.
-func putInstalled(t *bitcask.Tx, before, libraries map[string]string, o calls.Origin) error {
+func putInstalled(t *bitcask.Tx, before, libraries map[string]string, origin []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := libraries[name]; !stays {
 			if err := t.PutLibrary(name, nil); err != nil {
@@ -164,7 +175,7 @@ func putInstalled(t *bitcask.Tx, before, libraries map[string]string, o calls.Or
 	if err := t.PutSystem(loadingName, nil); err != nil {
 		return err
 	}
-	return t.PutSystem(originName, encodeOrigin(o))
+	return t.PutSystem(originName, origin)
 }
 
 // flushWith is Flush of some namespaces in the commit that says where the store stands; none: of all.
@@ -173,7 +184,7 @@ func (s *Store) flushWith(o calls.Origin, namespaces ...int) error {
 		if len(namespaces) == 0 {
 			namespaces = s.base.Namespaces()
 		}
-		dropped, ticket, err := t.FlushWith(func() error { return t.PutSystem(originName, encodeOrigin(o)) }, namespaces...)
+		dropped, ticket, err := t.FlushWith(func() error { return t.PutSystem(originName, s.encodeOrigin(o)) }, namespaces...)
 		return s.flushed(dropped, ticket, err, noticed, namespaces)
 	})
 }
@@ -188,7 +199,7 @@ func (s *Store) swapWith(o calls.Origin, a, b int) error {
 		if a != b {
 			keys = s.notifySwapped(t, a, b)
 		}
-		ticket, err := t.SwapWith(func() error { return t.PutSystem(originName, encodeOrigin(o)) }, a, b)
+		ticket, err := t.SwapWith(func() error { return t.PutSystem(originName, s.encodeOrigin(o)) }, a, b)
 		if a != b && err == nil {
 			*noticed = keys
 			s.notifyNamespaces(structures.EventSwapped, ticket, err, a, b)

@@ -1,9 +1,11 @@
 package db
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
@@ -38,28 +40,38 @@ type replica struct {
 
 // originSize is the length of the value of stave:origin:
 //
-//	version u8 | id of the replication [40]byte | offset i64 | database u32
+//	version u8 | id of the replication [40]byte | offset i64 | database u32 | id of the store [16]byte
+//
+// A backup, and a repaired store, have other ids: what they hold may be another moment, so everything is synchronized anew.
 const (
 	originVersion = 1
-	originSize    = 1 + 40 + 8 + 4
+	originSize    = 1 + 40 + 8 + 4 + 16
 )
 
-func encodeOrigin(o calls.Origin) []byte {
+func (c *core) encodeOrigin(o calls.Origin) []byte {
 	b := append(make([]byte, 0, originSize), originVersion)
 	b = append(b, o.ReplID[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.Offset))
-	return binary.LittleEndian.AppendUint32(b, uint32(o.Database))
+	b = binary.LittleEndian.AppendUint32(b, uint32(o.Database))
+	id := c.base.StoreID()
+	return append(b, id[:]...)
 }
 
-// decodeOrigin reports false for a value that a newer version has written: then everything is synchronized anew.
-func decodeOrigin(b []byte) (o calls.Origin, ok bool) {
-	if len(b) != originSize || b[0] != originVersion {
+// decodeOrigin reports false for a value of another store, or that a newer version has written.
+func (c *core) decodeOrigin(b []byte) (o calls.Origin, ok bool) {
+	if len(b) != originSize || b[0] != originVersion || !c.isOwn(b) {
 		return o, false
 	}
 	copy(o.ReplID[:], b[1:])
 	o.Offset = int64(binary.LittleEndian.Uint64(b[41:]))
 	o.Database = int(binary.LittleEndian.Uint32(b[49:]))
 	return o, true
+}
+
+// isOwn reports whether a value ends with the id of the store.
+func (c *core) isOwn(value []byte) bool {
+	id := c.base.StoreID()
+	return bytes.HasSuffix(value, id[:])
 }
 
 // apply makes a transaction one of what the master has sent: it may write to a replica, and nothing is due in it.
@@ -73,10 +85,10 @@ func (t *Tx) putOrigin(o calls.Origin) error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
-	return t.base.PutSystem(originName, encodeOrigin(o))
+	return t.base.PutSystem(originName, t.store.encodeOrigin(o))
 }
 
-func (s *Store) origin() (calls.Origin, bool) { return decodeOrigin(s.base.System(originName)) }
+func (s *Store) origin() (calls.Origin, bool) { return s.decodeOrigin(s.base.System(originName)) }
 
 // passedFor is the moment up to which a new deadline deletes at once what it is for.
 func (t *txState) passedFor() int64 {
@@ -94,12 +106,21 @@ func (c *core) refusesWrites() error {
 	return nil
 }
 
-// replicaOf is the value of stave:replicaof. A store that is open for reading only is nobody's replica: its writer may be.
+// replicaOf is the value of stave:replicaof, which ends with the id of the store: a backup of a replica is none. Neither is a
+// store that is open for reading only: its writer may be.
 func (s *Store) replicaOf() (value []byte) {
 	if s.opts.ReadOnly {
 		return nil
 	}
-	return s.base.System(replicaOfName)
+	return s.ownReplicaOf()
+}
+
+func (s *Store) ownReplicaOf() []byte {
+	value := s.base.System(replicaOfName)
+	if !s.isOwn(value) {
+		return nil
+	}
+	return value[:len(value)-len(s.base.StoreID())]
 }
 
 // setReplicaOf writes stave:replicaof, whose value is the server's, and makes the store a replica or ends that. A store
@@ -111,7 +132,8 @@ func (s *Store) setReplicaOf(value []byte, is bool) error {
 				return 0, err
 			}
 		}
-		if err := t.PutSystem(replicaOfName, value); err != nil {
+		id := s.base.StoreID()
+		if err := t.PutSystem(replicaOfName, slices.Concat(value, id[:])); err != nil {
 			return 0, err
 		}
 		ticket, err := t.Commit()
@@ -129,7 +151,7 @@ func (s *Store) setReplicaOf(value []byte, is bool) error {
 // loadReplica takes from the log whether the store is a replica, before anything expires, and empties what a
 // synchronization has left that did not end.
 func (s *Store) loadReplica() error {
-	s.replica.is.Store(isReplica(s.base.System(replicaOfName)))
+	s.replica.is.Store(isReplica(s.ownReplicaOf()))
 	from, n, ok := decodeLoading(s.base.System(loadingName))
 	if !ok {
 		return nil

@@ -255,3 +255,70 @@ func TestInstallIsNoticed(t *testing.T) {
 		t.Errorf("replaced: %v", whole)
 	}
 }
+
+// TestBackupOfReplica: it is no replica, and stands nowhere.
+func TestBackupOfReplica(t *testing.T) {
+	fs := vfs.NewMem()
+	openIn := func(dir string) *db.Store {
+		return ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{}, seam.Options{FS: fs})))
+	}
+	s := openIn("store")
+	must(t, s.String("a").Put([]byte("1")))
+	must(t, serverside.DB.SetReplicaOf(s, append(asReplica, "x"...), true))
+	must(t, serverside.DB.FlushWith(s, originAt(6), 2))
+	equal(t, "noted", string(serverside.DB.ReplicaOf(s)), string(asReplica)+"x")
+	ok[bitcask.BackupResult](t)(s.Backup(context.Background(), "backup"))
+	must(t, s.Close())
+	b := openIn("backup")
+	must(t, b.String("a").Put([]byte("2")))
+	if o, known := serverside.DB.Origin(b); known || serverside.DB.ReplicaOf(b) != nil {
+		t.Errorf("the backup stands at %+v", o)
+	}
+	must(t, b.Close())
+	s = openIn("store")
+	equal(t, "a replica that was opened again", errors.Is(s.String("a").Put([]byte("2")), db.ErrReplica), true)
+	must(t, s.Close())
+}
+
+// TestLoadingOnAFullDisk: what was loaded when the disk was full goes all the same, and what the master sends can be written
+// again.
+func TestLoadingOnAFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	mem.SetLimit(16<<20, 4096)
+	s := ok[*db.Store](t)(db.Open("store", seam.With(&db.Options{SegmentSize: 1 << 20}, seam.Options{FS: mem})))
+	must(t, s.String("old").Put([]byte("1")))
+	must(t, serverside.DB.SetReplicaOf(s, asReplica, true))
+	before := holds(t, s)
+	must(t, serverside.DB.BeginLoading(s))
+	value := make([]byte, 64<<10)
+	var err error
+	for i := 0; err == nil; i++ {
+		key := fmt.Sprint(i)
+		err = s.UpdateKeys([]string{key}, func(tx *db.Tx) error {
+			serverside.DB.Apply(tx)
+			shadow, err := serverside.DB.Shadow(tx, 0)
+			if err != nil {
+				return err
+			}
+			return shadow.String(key).Put(value)
+		})
+	}
+	if !errors.Is(err, db.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	equal(t, "while the disk is full", holds(t, s), before)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the link tries again, and merges take what was emptied
+		err = serverside.DB.EndLoading(s)
+		if err == nil {
+			err = serverside.DB.FlushWith(s, originAt(1), 5)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, db.ErrNoSpace) || time.Since(began) > time.Minute {
+			t.Fatalf("the disk stays full: %v", err)
+		}
+	}
+	equal(t, "keys", s.Len(), 1)
+	must(t, s.Close())
+}

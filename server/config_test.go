@@ -163,7 +163,7 @@ func TestConfigRefusals(t *testing.T) {
 		"timeout 1 2\n":              "stave.conf:1: timeout takes one argument, not 2",
 		"timeout\n":                  "stave.conf:1: timeout takes one argument, not 0",
 		"maxmemory-policy allkeys-lru\nmaxmemory 1gb\n":              "stave.conf:1: maxmemory-policy can only be \"noeviction\": Stave evicts no keys",
-		"replicaof 1.2.3.4 6379\n":                                   "stave.conf:1: replicaof can only be \"\": Stave cannot be a replica of another server",
+		"replicaof 1.2.3.4 x\n":                                      "stave.conf:1: replicaof: \"1.2.3.4 x\" is not HOST PORT",
 		"cluster-enabled maybe\n":                                    "cluster-enabled: argument must be 'yes' or 'no'",
 		"rename-command FLUSHALL \"\"\n":                             `"rename-command" is not supported: commands have fixed names`,
 		"loadmodule x.so\n":                                          "there are no modules",

@@ -10,6 +10,7 @@
 //
 //	internal/transport    moves bytes: a goroutine a connection, or event loops; accepts, shuts down
 //	internal/session      a pure state machine, bytes in and bytes out; knows no socket
+//	internal/replication  speaks the replication protocol, bytes in and bytes out; a leaf
 //	internal/dispatch     decides: refuse, later, batch, here, aside
 //	internal/scripting    runs scripts and functions, and has what is kept of them
 //	internal/admin        the commands about the server, a file for each of Redis's groups

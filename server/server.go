@@ -55,7 +55,7 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	if err := v.state.Settings.Start(); err != nil {
 		return nil, err
 	}
-	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof")); err != nil {
+	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof"), options.Config.IsSet("replicaof")); err != nil {
 		return nil, err
 	}
 	v.scripts.Init(v.state)

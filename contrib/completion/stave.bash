@@ -11,7 +11,7 @@ _stave() {
 	shell) words='--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --read-only --follow --keep-going --quiet --help' ;;
 	exec) words='--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help' ;;
 	cli) words='--host --port --socket --pass --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help' ;;
-	serve) words='--dir --config --check-config --addr --sync --http --transport --read-damaged --follow --quiet --port --bind --unixsocketperm --aclfile --protected-mode --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-auth-clients --tls-protocols --help' ;;
+	serve) words='--dir --config --check-config --addr --sync --http --transport --read-damaged --follow --quiet --replicaof --port --bind --unixsocketperm --aclfile --protected-mode --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-auth-clients --tls-protocols --help' ;;
 	import) words='--key-template --type --value --score --separator --from --match --rate --state --verify --dir --db --keep-going --sync --json --quiet --help' ;;
 	export) words='--dir --format --rdb-version --db --match --sort --to --rate --keep-going --quiet --help' ;;
 	merge) words='--dir --dry-run --all --json --quiet --help' ;;

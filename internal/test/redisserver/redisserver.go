@@ -32,14 +32,7 @@ func Start(t *testing.T, file string) Server {
 // StartMaster starts an empty redis-server that listens on a port too, with a password unless that is "".
 func StartMaster(t *testing.T, password string, flags ...string) Server {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free; somebody else may take it in between, which is rare
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	port := FreePort(t)
 	flags = append([]string{"--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, flags...)
 	if password != "" {
 		flags = append(flags, "--requirepass", password)
@@ -47,6 +40,21 @@ func StartMaster(t *testing.T, password string, flags ...string) Server {
 	s := start(t, "", password, flags...)
 	s.Port = port
 	return s
+}
+
+// FreePort is a port that nobody listens on. Somebody else may take it, which is rare.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func start(t *testing.T, file, password string, flags ...string) Server {

@@ -143,10 +143,19 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	want(t, replica, "[replicaof ]", "CONFIG", "GET", "replicaof")
 	want(t, replica, "OK", "SET", "own", "1")
 	stop()
-	address, _ = serve(t, store, configured(t, "replicaof", "localhost "+r.Port))
+	address, stop = serve(t, store, configured(t, "replicaof", "localhost "+r.Port))
 	replica = dial(t, "tcp", address)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
+	want(t, replica, "(error) ERR Invalid master port", "REPLICAOF", "localhost", "0")
+	want(t, replica, "(error) ERR Invalid master host", "REPLICAOF", "local\nhost", "1")
+	want(t, replica, "(error) ERR Invalid master host", "REPLICAOF", "", "1")
+	stop()
+	address, stop = serve(t, store, nil) // without a setting, as a shell on the directory
+	want(t, dial(t, "tcp", address), "[slave localhost "+r.Port+" conn...", "ROLE")
+	stop()
+	address, _ = serve(t, store, configured(t, "replicaof", "no one"))
+	want(t, dial(t, "tcp", address), "[master 0 []]", "ROLE")
 }
 
 // TestMasterWithPassword: without the password INFO says what to set; once it is set the link comes up by itself.
@@ -236,4 +245,34 @@ func TestStaleData(t *testing.T) {
 	want(t, replica, "[slave 127.0.0.1 1 conn...", "ROLE")
 	replica.must("REPLICAOF", "NO", "ONE")
 	want(t, replica, "1", "GET", "a")
+}
+
+// TestPromotedWhileLoading: while everything is synchronized the old data are read; REPLICAOF NO ONE ends that soon, and
+// leaves them, and nothing else.
+func TestPromotedWhileLoading(t *testing.T) {
+	r := redisserver.StartMaster(t, "", "--rdb-key-save-delay", "2000")
+	master := dial(t, "unix", r.Socket)
+	master.must("DEBUG", "POPULATE", "20000", "key", "100") // 40 s
+	store := dbtest.New(t)
+	address, _ := serve(t, store, nil)
+	replica := dial(t, "tcp", address)
+	replica.must("SET", "old", "1")
+	replica.must("REPLICAOF", "127.0.0.1", r.Port)
+	await(t, "something is loaded", func() bool { return len(store.Log().Namespaces()) > 1 })
+	want(t, replica, "1", "GET", "old")
+	want(t, replica, "1", "DBSIZE")
+	if text := replica.must("INFO", "keyspace"); strings.Count(text, "keys=") != 1 {
+		t.Errorf("INFO: %s", text)
+	}
+	if syncing := replica.info("replication", "master_sync_in_progress"); syncing != "1" {
+		t.Errorf("master_sync_in_progress:%s", syncing)
+	}
+	want(t, replica, "[slave 127.0.0.1 "+r.Port+" sync -1]", "ROLE")
+	replica.must("REPLICAOF", "NO", "ONE")
+	want(t, replica, "1", "GET", "old") // which it would not have, had that waited for the end of the file
+	want(t, replica, "OK", "SET", "own", "1")
+	want(t, replica, "2", "DBSIZE")
+	if n := len(store.Log().Namespaces()); n != 1 {
+		t.Errorf("%d namespaces hold keys", n)
+	}
 }

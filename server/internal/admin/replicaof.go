@@ -25,10 +25,13 @@ func replicaofCommand(a *Caller, c *command.Call) error {
 	var to shared.Master
 	if !c.Args.Is(1, "no") || !c.Args.Is(2, "one") {
 		port, ok := number.ParseInt(c.Arg(2))
-		if !ok || port < 0 || port > 65535 {
+		if !ok || port < 1 || port > 65535 {
 			return command.Error("ERR Invalid master port")
 		}
 		to = shared.Master{Host: string(c.Arg(1)), Port: int(port)}
+		if !to.IsValid() {
+			return command.Error("ERR Invalid master host")
+		}
 		if now, _ := a.State.Following.Master(); now == to && !a.State.Following.Status().Stopped {
 			c.Out.Simple("OK Already connected to specified master")
 			return nil

@@ -79,7 +79,7 @@ func TestToleratedIsNotTaken(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	for name, value := range map[string]string{"daemonize": "yes", "client-query-buffer-limit": "1gb", "maxmemory-policy": "allkeys-lru", "replicaof": "1.2.3.4 1"} {
+	for name, value := range map[string]string{"daemonize": "yes", "client-query-buffer-limit": "1gb", "maxmemory-policy": "allkeys-lru", "replicaof": "1.2.3.4 0"} {
 		if err := c.Set(name, value); err == nil {
 			t.Errorf("a flag %s %s is accepted", name, value)
 		}
@@ -93,7 +93,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, path, _, err := loadText(t, "maxmemory-policy allkeys-lru\nport 70000\nuser wrong\n\ntimeout \"1\nmaxclient 3\ninclude "+included+"\nuser\nuser right on\ninclude gone.conf\n"+
-		"rename-command CONFIG \"\"\ndaemonize maybe\nmaxmemory 1mb\nreplicaof 1.2.3.4 6379\nbind 127.0.0.1 -::1 127.0.0.1:6380\n")
+		"rename-command CONFIG \"\"\ndaemonize maybe\nmaxmemory 1mb\nreplicaof 1.2.3.4 x\nbind 127.0.0.1 -::1 127.0.0.1:6380\n")
 	if err == nil {
 		t.Fatal("accepted")
 	}

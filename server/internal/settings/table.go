@@ -211,7 +211,7 @@ var securityDirectives = []Directive{
 	{Name: "tls-ciphersuites", Kind: anyText(), Mode: Fixed, Refusal: ownCiphers},
 	{Name: "tls-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "keys with a passphrase are not read"},
 	{Name: "tls-ca-cert-dir", Kind: anyText(), Mode: Fixed, Refusal: "name one file, tls-ca-cert-file"},
-	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "the server connects to nobody"},
+	{Name: "tls-client-key-file-pass", Kind: anyText(), Mode: Fixed, Refusal: "keys with a passphrase are not read"},
 }
 
 // replicationDirectives are about masters, replicas and clusters.

@@ -25,6 +25,12 @@ type Master struct {
 // IsZero is set for a server that is a master itself.
 func (m Master) IsZero() bool { return m == Master{} }
 
+// IsValid reports whether the host may be one: a word of one line.
+func (m Master) IsValid() bool {
+	host, _, err := settings.ParseMaster(m.Host + " " + strconv.Itoa(m.Port))
+	return err == nil && host == m.Host
+}
+
 func (m Master) String() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
 
 func parseMaster(value string) (m Master, err error) {
@@ -95,8 +101,9 @@ func decodeFollowing(value []byte) (m Master, configured string, err error) {
 }
 
 // Start takes up what was before: the setting replicaof counts when it is another one than when the store noted its master
-// last, so that a promoted replica stays one although its unit file or container still names the old master.
-func (f *Following) Start(v *State, setting string) error {
+// last, so that a promoted replica stays a master although its unit file or container still names the old one. Without the
+// setting nothing changes: a shell on the directory has none.
+func (f *Following) Start(v *State, setting string, isSet bool) error {
 	f.state = v
 	f.changed, f.idle = make(chan struct{}), make(chan struct{})
 	close(f.idle)
@@ -108,6 +115,9 @@ func (f *Following) Start(v *State, setting string) error {
 	asked, err := parseMaster(setting)
 	if err != nil {
 		return fmt.Errorf("server: replicaof: %w", err)
+	}
+	if !isSet {
+		setting = configured
 	}
 	f.configured = setting
 	if setting == configured {
@@ -134,10 +144,13 @@ func (f *Following) Status() LinkStatus {
 	return f.status
 }
 
-// Report changes the figures.
-func (f *Following) Report(change func(*LinkStatus)) {
+// Report changes the figures of the link to a master, unless the server has another one by now.
+func (f *Following) Report(of Master, change func(*LinkStatus)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.status.Master != of {
+		return
+	}
 	change(&f.status)
 	f.up.Store(f.status.State == LinkUp)
 }

@@ -88,13 +88,13 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := m.once(ctx, master)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errAnotherMaster) {
 			return
 		}
 		var diverged *shared.DivergedError
 		stopped := errors.As(err, &diverged)
 		wasUp := false
-		f.Report(func(s *shared.LinkStatus) {
+		f.Report(master, func(s *shared.LinkStatus) {
 			wasUp = s.State == shared.LinkUp
 			if wasUp || s.DownSince.IsZero() {
 				s.DownSince = time.Now()
@@ -121,11 +121,16 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	}
 }
 
+// errAnotherMaster ends a link that is not wanted any more.
+var errAnotherMaster = errors.New("the server has another master")
+
 // link is one connection to a master.
 type link struct {
 	*MasterLink
 	net.Conn
 	*replication.Link
+	ctx     context.Context // ends when the server gets another master
+	master  shared.Master
 	timeout time.Duration
 	heard   time.Time // when bytes came last
 	ticked  time.Time
@@ -136,11 +141,11 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	f := &m.server.Following
 	done, ok := f.Begin(master)
 	if !ok {
-		return context.Canceled
+		return errAnotherMaster
 	}
 	defer done()
 	timeout := time.Duration(m.server.Tunables.ReplTimeout.Load()) * time.Second
-	f.Report(func(s *shared.LinkStatus) { s.State = shared.LinkConnecting })
+	f.Report(master, func(s *shared.LinkStatus) { s.State = shared.LinkConnecting })
 	conn, err := m.dial(ctx, master, timeout)
 	if err != nil {
 		return err
@@ -150,11 +155,11 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	defer conn.Close()
 	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
 	defer applier.Close()
-	l := &link{MasterLink: m, Conn: conn, timeout: timeout, heard: time.Now(), ticked: time.Now()}
+	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
 	o.Origin, o.Known = serverside.DB.Origin(m.server.Store)
 	l.Link = replication.NewLink(o, replication.Replica{Apply: applier.Apply, Load: l.load})
-	return l.serve(ctx)
+	return l.serve()
 }
 
 // dial connects.
@@ -173,16 +178,17 @@ func (m *MasterLink) dial(ctx context.Context, master shared.Master, timeout tim
 // skipped notes a command that was skipped.
 func (m *MasterLink) skipped(e *shared.DivergedError) {
 	m.server.Options.Logger.Error("a command of the master failed here and was skipped (replica-ignore-errors)", "error", e)
-	m.server.Following.Report(func(s *shared.LinkStatus) { s.Ignored++ })
+	master, _ := m.server.Following.Master()
+	m.server.Following.Report(master, func(s *shared.LinkStatus) { s.Ignored++ })
 }
 
 // serve reads and writes until something fails.
-func (l *link) serve(ctx context.Context) error {
+func (l *link) serve() error {
 	buf := make([]byte, masterReadSize)
 	if err := l.flush(); err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
+	for {
 		n, err := l.receive(buf)
 		if err != nil {
 			return err
@@ -199,13 +205,15 @@ func (l *link) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	return ctx.Err()
 }
 
 // receive reads what has arrived, and does each second what is due then.
 func (l *link) receive(buf []byte) (n int, err error) {
 	for {
 		if err := l.SetReadDeadline(time.Now().Add(ackEvery)); err != nil {
+			return 0, err
+		}
+		if err := l.ctx.Err(); err != nil { // after the deadline, which the end of the context has set to one in the past
 			return 0, err
 		}
 		n, err = l.Read(buf)
@@ -257,14 +265,14 @@ func (l *link) synchronize(rest []byte) error {
 	f := &l.server.Following
 	at := l.Position()
 	l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
-	f.Report(func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
+	f.Report(l.master, func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
 	start := time.Now()
 	err := l.Load(io.MultiReader(bytes.NewReader(rest), fileReader{l}))
 	if err != nil {
 		return fmt.Errorf("full synchronization: %w", err)
 	}
 	l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
-	f.Report(func(s *shared.LinkStatus) { s.FullSyncs++ })
+	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++ })
 	return nil
 }
 
@@ -275,7 +283,7 @@ func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) er
 	return replication.LoadFile(l.server.Store, r, at, ended, func(loaded int64) {
 		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
 			noted = now
-			f.Report(func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
+			f.Report(l.master, func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
 		}
 	})
 }
@@ -283,7 +291,7 @@ func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) er
 // report shows how the link does.
 func (l *link) report() {
 	at, streaming := l.Position(), l.Phase() == replication.Streaming
-	l.server.Following.Report(func(s *shared.LinkStatus) {
+	l.server.Following.Report(l.master, func(s *shared.LinkStatus) {
 		s.LastIO = l.heard
 		if !streaming {
 			return
