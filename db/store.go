@@ -58,10 +58,11 @@ type core struct {
 	ordered   *orderedKeys   // nil without Options.OrderedKeys
 	reloaded  *ttl.Deadlines // of a store that follows, while it is read again
 
-	merger    *merge.Merger
-	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
-	noExpiry  atomic.Bool   // setExpiryCycle has stopped it
-	idle      nap.Nap       // of the expiry cycle
+	merger     *merge.Merger
+	mergeSoon  chan struct{} // has a value when MergeSoon has asked; see there
+	noExpiry   atomic.Bool   // setExpiryCycle has stopped it
+	expiryFrom atomic.Int64  // Unix nanoseconds before which nothing expires by itself: see holdExpiry
+	idle       nap.Nap       // of the expiry cycle
 
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -114,6 +115,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	s := &Store{core: c}
 	s.clock.loadShown(base)
 	s.settle(writing)
+	s.holdExpiry()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {
