@@ -4,11 +4,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server"
 )
@@ -98,6 +101,56 @@ func TestRestart(t *testing.T) {
 			if again := master.info("replication", "master_replid"); again == id || strings.Trim(again, "0") == "" {
 				t.Errorf("the stream has the id %s after a write that is not in it, before %s", again, id)
 			}
+		})
+	}
+}
+
+// TestFullIsOfOneMoment: while clients count, each replica that comes gets every step once: in its file, or after it.
+func TestFullIsOfOneMoment(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(string(transport), func(t *testing.T) {
+			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
+			master := dial(t, "tcp", address)
+			_, port, _ := net.SplitHostPort(address)
+			for i := range 300 {
+				var some [][]string
+				for j := range 100 {
+					some = append(some, []string{"SET", strconv.Itoa(100*i + j), "v"})
+				}
+				master.pipeline(some...)
+			}
+			stop := make(chan struct{})
+			var counting sync.WaitGroup
+			for i := range 3 {
+				counting.Go(func() {
+					c, key := dial(t, "tcp", address), strconv.Itoa(i)
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+							c.pipeline([]string{"INCR", "n"}, []string{"RPUSH", "list" + key, "x"}, []string{"HINCRBY", "hash", key, "1"})
+						}
+					}
+				})
+			}
+			var replicas []*client
+			for range 3 {
+				replica := startRedis(t, port)
+				await(t, "the replica follows", func() bool { return replica.info("replication", "master_link_status") == "up" })
+				replicas = append(replicas, replica)
+			}
+			close(stop)
+			counting.Wait()
+			for i, replica := range replicas {
+				awaitCaughtUp(t, master, replica)
+				for _, args := range [][]string{{"GET", "n"}, {"LLEN", "list0"}, {"LLEN", "list1"}, {"LLEN", "list2"}, {"HGETALL", "hash"}, {"DBSIZE"}} {
+					if have, want := replica.must(args...), master.must(args...); have != want {
+						t.Errorf("replica %d: %q: %s, want %s", i, args, have, want)
+					}
+				}
+			}
+			wantSyncs(t, master, replicas[0], len(replicas))
 		})
 	}
 }
