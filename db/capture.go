@@ -77,13 +77,18 @@ type captured struct {
 	deleting deletedEntries
 }
 
-// capturing is called by a transaction that has locked its keys: startCapture waits for those that had before.
-func (s *Store) capturing(write bool) *captured {
+// capturing is called by a transaction that has locked its keys: startCapture waits for those that had before. It uses
+// spare, unless that is nil.
+func (s *Store) capturing(write bool, spare *captured) *captured {
 	c := s.capture.Load()
 	if c == nil || !write {
 		return nil
 	}
-	return &captured{fieldDeadlines: c.FieldDeadlines}
+	if spare == nil {
+		spare = new(captured)
+	}
+	*spare = captured{fieldDeadlines: c.FieldDeadlines}
+	return spare
 }
 
 // describing begins a call that is to be described by a command: it returns the moment of that, unless nothing is
@@ -138,7 +143,7 @@ func (t *txn) dropExpired() error {
 
 // captureWhole describes a commit that changes the map of namespaces.
 func (s *Store) captureWhole(t *bitcask.Tx, args ...string) {
-	if c := s.capturing(true); c != nil {
+	if c := s.capturing(true, nil); c != nil {
 		c.Add(s.ns, args...)
 		t.SetEffects(c.take())
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	commands "github.com/stavedb/stave/internal/effects"
 	"github.com/stavedb/stave/keydir"
 	"github.com/stavedb/stave/structures"
 )
@@ -89,6 +90,20 @@ func (t *txn) captureStreamMeta(key string, old, m keydir.StreamMeta, trimmed bo
 		args = append(args, "MAXDELETEDID", m.Deleted.String())
 	}
 	c.Add(t.ns, args...)
+}
+
+// describeStream describes what was written to a stream by all that it holds now: no other command makes a pending entry
+// whose entry is gone.
+func (t *Tx) describeStream(m commands.Mark, key string) error {
+	payload, err := t.Key(key).dump(t)
+	if err != nil {
+		return err
+	}
+	t.captured.Describe(m, t.ns, "RESTORE", key, "0", string(payload), "REPLACE")
+	if ms, timed := (*txn)(t).Deadline(key); timed {
+		(*txn)(t).captureDeadline(key, ms)
+	}
+	return nil
 }
 
 // groupNames are those of what an element of a stream's groups is about: see keydir/streamgroups.go.

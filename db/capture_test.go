@@ -121,6 +121,10 @@ var captureScript = []struct {
 	{"entry less", func(s *db.Store) error { return first(s.Stream("x").Delete(id(3))) }},
 	{"stream trimmed", func(s *db.Store) error { return first(s.Stream("x").Trim(db.StreamTrim{MaxLen: 1})) }},
 	{"stream with a pending entry that is gone, copied", func(s *db.Store) error { return s.Key("x").CopyTo(1, "copy") }},
+	{"group with a pending entry that is gone, restored", func(s *db.Store) error {
+		return s.Stream("x").RestoreGroup(db.StreamGroupState{Name: "restored", Last: id(3), Consumers: []db.StreamConsumer{{Name: "c"}},
+			Pending: []db.StreamPending{{ID: id(2), Consumer: "c", Delivered: 1, Deliveries: 1}}})
+	}},
 	{"stream emptied and set back", func(s *db.Store) error {
 		if _, err := s.Stream("x").Trim(db.StreamTrim{}); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 // structures.Txn, while any of them exists; while watchers.active is 0, a write costs one load of that number.
 //
 // A savepoint rolls effects back with the writes; the end of the transaction passes them on, in their order, while its
-// keys are locked. A stream of effects for replicas, each write as a command that has the same outcome on an equal state,
-// belongs below this, into txn: what nobody watches (Unwatched, groups of streams, expiry) passes that as well.
+// keys are locked. What replicas are told of is captured below this, in txn (capture.go): what nobody watches (Unwatched,
+// groups of streams, expiry) passes that as well.
 type effects struct {
 	touched  []nsKey // keys that were written
 	notified int     // how many of touched the watches know of

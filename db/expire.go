@@ -176,7 +176,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 // same.
 func (s *Store) expireCycle(every time.Duration, retry *backoff.Backoff) (rest time.Duration) {
 	const longest = 10 * time.Second
-	if s.noExpiry.Load() || s.replica.is.Load() {
+	if s.expiryIsHeld() {
 		return every
 	}
 	began := time.Now()

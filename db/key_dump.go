@@ -143,12 +143,9 @@ func (k Key) restore(t *Tx, payload []byte, o WriteOption, options []WriteOption
 		return err
 	}
 	if t.captured != nil && value.Kind == rdb.StreamKind {
-		// No other command makes a pending entry whose entry is gone. The payload may be of a newer version than replicas know.
-		payload, err := k.dump(t)
-		if err != nil {
+		if err := t.describeStream(m, k.key); err != nil { // not as payload, which may be of a newer version than replicas know
 			return err
 		}
-		t.captured.Describe(m, t.ns, "RESTORE", k.key, "0", string(payload), "REPLACE")
 	}
 	if o.deadline != clearDeadline {
 		if _, err := quiet.Expire(o.n, t.passedFor(), 0); err != nil {

@@ -25,6 +25,8 @@ func init() {
 		Capture:               (*Store).startCapture,
 		SnapshotAt:            (*Store).snapshotAt,
 		NextSequence:          (*Store).nextSequence,
+		KeepReplication:       (*Store).keepReplication,
+		TakeReplication:       (*Store).takeReplication,
 		SetExpiryCycle:        (*Store).setExpiryCycle,
 		Apply:                 (*Tx).apply,
 		PutOrigin:             (*Tx).putOrigin,

@@ -58,11 +58,12 @@ type core struct {
 	ordered   *orderedKeys   // nil without Options.OrderedKeys
 	reloaded  *ttl.Deadlines // of a store that follows, while it is read again
 
-	merger    *merge.Merger
-	mergeSoon chan struct{} // has a value when MergeSoon has asked; see there
-	replica   replica       // of a master: see origin.go
-	noExpiry  atomic.Bool   // setExpiryCycle has stopped it
-	idle      nap.Nap       // of the expiry cycle
+	merger     *merge.Merger
+	mergeSoon  chan struct{} // has a value when MergeSoon has asked; see there
+	noExpiry   atomic.Bool   // setExpiryCycle has stopped it
+	expiryFrom atomic.Int64  // Unix nanoseconds before which nothing expires by itself: see holdExpiry
+	idle       nap.Nap       // of the expiry cycle
+	replica    replica       // of a master: see origin.go
 
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -121,6 +122,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, base.Close(), c.held.Close())
 	}
 	s.settle(writing)
+	s.holdExpiry()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {

@@ -113,7 +113,16 @@ func (s Stream) CountGroups() (int, error) {
 // there is one of that name, and fails with structures.ErrNoGroup if an entry is pending for a consumer that there is
 // not. O(n log n).
 func (s Stream) RestoreGroup(state StreamGroupState) error {
-	return groupError(s.do(writing, func(t *Tx) error { return s.on(t).RestoreGroup(state) }))
+	return groupError(s.do(writing, func(t *Tx) error {
+		m, err := t.describing(nsKey{t.ns, s.key})
+		if err == nil {
+			err = s.on(t).RestoreGroup(state)
+		}
+		if err != nil || t.captured == nil || len(state.Pending) == 0 {
+			return err
+		}
+		return t.describeStream(m, s.key)
+	}))
 }
 
 // Create makes the group. It returns ErrExists if there is one of that name, and ErrNotFound if there is no stream and

@@ -66,8 +66,9 @@ type txState struct {
 
 // firstTx is a unit and the first view of it, in one allocation.
 type firstTx struct {
-	unit txState
-	Tx   Tx
+	unit  txState
+	Tx    Tx
+	spare *captured // for the next transaction, if this one is pooled
 }
 
 type deadlineChange struct {
@@ -103,7 +104,7 @@ var (
 func (s *Store) newTx(base *bitcask.Tx, write bool) *Tx {
 	first := &firstTx{unit: txState{store: s, base: base, write: write, shown: true}}
 	first.unit.clock, first.unit.gone = s.clock.read()
-	first.unit.captured = s.capturing(write)
+	first.unit.captured = s.capturing(write, nil)
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	return &first.Tx
 }
@@ -115,7 +116,7 @@ var pool = sync.Pool{New: func() any { return new(firstTx) }}
 // pooledTx is newTx for a transaction that no caller gets to see.
 func (s *Store) pooledTx(base *bitcask.Tx, write bool) *firstTx {
 	first := pool.Get().(*firstTx)
-	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, captured: s.capturing(write), group: first.unit.group}
+	first.unit = txState{store: s, base: base, write: write, deadlines: first.unit.deadlines, captured: s.capturing(write, first.spare), group: first.unit.group}
 	first.Tx = Tx{txState: &first.unit, ns: s.ns}
 	base.Borrow() // the caller waits for the commit with what it gave
 	return first
@@ -138,6 +139,9 @@ func (f *firstTx) recycle() {
 	u.deadlines = u.deadlines[:0]
 	if cap(u.deadlines) > keep {
 		u.deadlines = nil
+	}
+	if u.captured != nil {
+		f.spare = u.captured
 	}
 	u.store, u.base, u.err, u.captured = nil, nil, nil, nil
 	if u.group != nil {

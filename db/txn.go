@@ -9,7 +9,7 @@ import (
 
 // txn is the transaction as structures sees it: the log's, with expired keys hidden from readers and dropped for writers.
 // Every write of a key passes a method of it in this file, be it the end of a deadline (txn_writes_test.go has the few
-// other changes of a store).
+// other changes of a store), and is captured there for replicas (capture.go).
 type txn Tx
 
 // Every write goes through it, so that watchers miss none.

@@ -116,6 +116,17 @@ script.Function        bounded  Name Description
 script.Library         bounded  Name Source Functions proto
 scripting.Runs           shared   runs
 scripting.Turns          ours     waiting
+replication.Peer         bounded  Address
+replication.Stream       ours     id former
+replication.Stream       bounded  blocks
+replication.Stream       shared   feeders
+replication.block        bounded  data
+replication.Ask          ours     Remote
+replication.Ask          held     ReplID
+replication.Feeder       ours     mark more over limits out err
+replication.Feeders      ours     store stop idle
+replication.Feeders      shared   waiters
+replication.waiter       ours     end isOver
 `
 
 // TestWhatOutlivesACommand: each field in which a text can stay is listed in outliving, and nothing else is.

@@ -108,7 +108,7 @@ var standInScripts = map[string]string{
 		a: GET k
 		a: CLIENT UNPAUSE
 		b: <`,
-	"a master without replicas": `
+	"a master, with its offset and its replicas": `
 		a: WAIT 0 100
 		a: WAIT 0 0
 		a: WAIT -1 0

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,7 +87,8 @@ func expireAll(master *client) {
 // transports are those of this platform.
 var transports = []server.Transport{server.TransportEventLoop, server.TransportGoroutines}
 
-// TestFull: a Redis that becomes a replica under load gets all that there is, and follows.
+// TestFull: a Redis that becomes a replica under load gets all that there is, and follows. None of the commands that it is
+// sent fails.
 func TestFull(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
@@ -94,17 +96,35 @@ func TestFull(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
 			master := dial(t, "tcp", address)
 			prepare(master)
-			work(t, address, rng, 1, 1_000)
 			_, port, _ := net.SplitHostPort(address)
+			var follows atomic.Bool
+			var load sync.WaitGroup
+			load.Go(func() {
+				for !follows.Load() {
+					work(t, address, rng, 3, 500)
+				}
+			})
 			replica := startRedis(t, port)
-			work(t, address, rng, 4, 10_000)
+			await(t, "the replica follows", func() bool { return replica.info("replication", "master_link_status") == "up" })
+			follows.Store(true)
+			load.Wait()
+			work(t, address, rng, 4, 5_000)
 			expireAll(master)
 			awaitCaughtUp(t, master, replica)
 			wantSame(t, master, replica)
-			if n := master.info("stats", "sync_full"); n != "1" {
-				t.Errorf("%s full synchronizations, want one", n)
-			}
+			wantSyncs(t, master, replica, 1)
 		})
+	}
+}
+
+// wantSyncs checks how often the replica was given everything anew, and that it could execute all that it was sent.
+func wantSyncs(t *testing.T, master, replica *client, full int) {
+	t.Helper()
+	if n := master.info("stats", "sync_full"); n != strconv.Itoa(full) {
+		t.Errorf("%s full synchronizations, want %d", n, full)
+	}
+	if errors := replica.must("INFO", "errorstats"); strings.Contains(errors, "errorstat_") {
+		t.Errorf("the replica refused commands:\n%s", errors)
 	}
 }
 
@@ -130,14 +150,19 @@ func startRelay(t *testing.T, to string, next func() int) *relay {
 	r.work.Go(r.accept)
 	t.Cleanup(func() {
 		_ = ln.Close()
-		r.mu.Lock()
-		for _, c := range r.conns {
-			_ = c.Close()
-		}
-		r.mu.Unlock()
+		r.cutAll()
 		r.work.Wait()
 	})
 	return r
+}
+
+// cutAll cuts all connections that there are.
+func (r *relay) cutAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
 }
 
 func (r *relay) accept() {
@@ -167,5 +192,41 @@ func (r *relay) accept() {
 		most := r.next()
 		r.work.Go(func() { pass(to, from, 0) })
 		r.work.Go(func() { pass(from, to, most) })
+	}
+}
+
+// TestCuts: a replica whose connection is cut at any byte goes on where it was.
+func TestCuts(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(string(transport), func(t *testing.T) {
+			rng := chance.Rand(t)
+			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
+			master := dial(t, "tcp", address)
+			prepare(master)
+			var cutting atomic.Bool
+			own := rand.New(rand.NewPCG(rng.Uint64(), 3))
+			through := startRelay(t, address, func() int {
+				if !cutting.Load() {
+					return 0
+				}
+				return 100 + own.IntN(30_000)
+			})
+			_, port, _ := net.SplitHostPort(through.Addr().String())
+			replica := startRedis(t, port)
+			awaitCaughtUp(t, master, replica)
+			cutting.Store(true)
+			through.cutAll()
+			for through.cuts.Load() < 6 {
+				work(t, address, rng, 3, 500)
+			}
+			cutting.Store(false)
+			expireAll(master)
+			awaitCaughtUp(t, master, replica)
+			wantSame(t, master, replica)
+			wantSyncs(t, master, replica, 1)
+			if n := master.info("stats", "sync_partial_ok"); n == "0" || n == "" {
+				t.Errorf("%s partial synchronizations", n)
+			}
+		})
 	}
 }

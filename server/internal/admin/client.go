@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,8 @@ func clientList(a *Caller, c *command.Call) error {
 	switch {
 	case len(c.Args) == 2:
 	case len(c.Args) == 4 && c.Args.Is(2, "type"):
-		if kind = strings.ToLower(string(c.Arg(3))); !isClientType(kind) {
+		var known bool
+		if kind, known = clientType(string(c.Arg(3))); !known {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(3)))
 		}
 	case len(c.Args) > 3 && c.Args.Is(2, "id"):
@@ -111,8 +113,8 @@ func clientList(a *Caller, c *command.Call) error {
 	return nil
 }
 
-// clientTypes are the types of connections. A master is taken and matches nothing; slave is the old name of replica.
-var clientTypes = []string{"normal", "master", "replica", "slave", "pubsub"}
+// clientTypes are the types of connections. A master is taken and matches nothing.
+var clientTypes = []string{"normal", "master", "replica", "pubsub"}
 
 // clientFilter says which connections CLIENT KILL means. What was not given excludes nobody: a nil address, a number
 // whose flag is not set, an empty user or type. A client cannot give an empty user or type: both are refused as unknown.
@@ -169,8 +171,8 @@ func (f *clientFilter) option(c *command.Call, i int, users *acl.Users) error {
 		}
 		f.maxAge, f.hasMaxAge = time.Duration(min(age, int64(1<<33)))*time.Second, true
 	case c.Args.Is(i, "type"):
-		f.clientType = strings.ToLower(value)
-		if !isClientType(f.clientType) {
+		var known bool
+		if f.clientType, known = clientType(value); !known {
 			return command.Errorf("ERR Unknown client type '%s'", command.Quoted(c.Arg(i+1)))
 		}
 	case c.Args.Is(i, "addr"):
@@ -192,14 +194,12 @@ func (f *clientFilter) option(c *command.Call, i int, users *acl.Users) error {
 	return nil
 }
 
-// isClientType reports whether a type is one of Redis's, whether or not clients of it exist here.
-func isClientType(kind string) bool {
-	for _, known := range clientTypes {
-		if kind == known {
-			return true
-		}
+// clientType returns a type as clients have it, and whether it is one of Redis's. slave is the old name of replica.
+func clientType(text string) (kind string, known bool) {
+	if kind = strings.ToLower(text); kind == "slave" {
+		kind = "replica"
 	}
-	return false
+	return kind, slices.Contains(clientTypes, kind)
 }
 
 // matches says whether the filter means a client. All that is given must hold. It is asked for sessions of other

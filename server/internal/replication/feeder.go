@@ -246,6 +246,13 @@ func (f *Feeder) Out(now time.Time) (out []byte, err error) {
 	return out, nil
 }
 
+// HasAll reports whether a replica that gets the stream has acknowledged all of it; also true of others.
+func (f *Feeder) HasAll() bool {
+	f.stream.mu.Lock()
+	defer f.stream.mu.Unlock()
+	return f.phase != online || f.acked >= f.stream.offset
+}
+
 // In takes bytes that the replica sends, in any split: its acknowledgements. It reports whether it has acknowledged more.
 func (f *Feeder) In(in []byte, now time.Time) (acknowledged bool, err error) {
 	s := f.stream

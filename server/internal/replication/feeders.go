@@ -89,7 +89,7 @@ func (m *Feeders) Join(ask Ask, over func(), now time.Time) (*Feeder, error) {
 }
 
 // begin begins the capture, unless there is one.
-func (m *Feeders) begin() (err error) {
+func (m *Feeders) begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle != nil {
@@ -102,6 +102,11 @@ func (m *Feeders) begin() (err error) {
 	if m.stop != nil {
 		return nil
 	}
+	return m.capture()
+}
+
+// capture begins it.
+func (m *Feeders) capture() (err error) {
 	timed := m.Settings.FieldDeadline.Load()
 	if m.version = oldVersion; timed {
 		m.version = redisfile.NewestVersion
@@ -166,14 +171,41 @@ func (m *Feeders) end() {
 	}
 }
 
-// Close ends the stream.
-func (m *Feeders) Close() {
+// Start continues the stream that Stop has kept, if nothing was written since.
+func (m *Feeders) Start() error {
+	kept, err := serverside.DB.TakeReplication(m.store)
+	if err != nil || kept == nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stop != nil || !m.Stream.resume(kept) {
+		return nil
+	}
+	return m.capture()
+}
+
+// Stop ends the stream, and keeps where it is for the next Start. All replicas have left.
+func (m *Feeders) Stop() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle != nil {
 		m.idle.Stop()
+		m.idle = nil
 	}
+	if m.stop == nil {
+		return nil
+	}
+	err := serverside.DB.KeepReplication(m.store, m.Stream.encode)
 	m.end()
+	serverside.DB.SetExpiryCycle(m.store, true)
+	return err
+}
+
+// Quiesce lets nothing expire until Stop, and asks all replicas how far they are.
+func (m *Feeders) Quiesce() {
+	serverside.DB.SetExpiryCycle(m.store, false)
+	m.Stream.AskForAcks()
 }
 
 // Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach. It is to be closed.

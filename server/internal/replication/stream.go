@@ -2,6 +2,7 @@ package replication
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"sort"
 	"strconv"
@@ -89,6 +90,31 @@ func (s *Stream) End() {
 	s.renew()
 	s.begun, s.blocks = false, nil
 }
+
+// encode is where the stream is, for resume:
+//
+//	version u8 | id [40]byte | offset i64
+func (s *Stream) encode() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := append([]byte{keptVersion}, s.id...)
+	return binary.LittleEndian.AppendUint64(b, uint64(s.offset))
+}
+
+// resume makes the stream one that was encoded. Which database that had selected is not known any more.
+func (s *Stream) resume(kept []byte) bool {
+	const idEnd = 1 + 40
+	if len(kept) != idEnd+8 || kept[0] != keptVersion {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id, s.former, s.formerEnd, s.database = string(kept[1:idEnd]), "", -1, -1
+	s.offset = int64(binary.LittleEndian.Uint64(kept[idEnd:]))
+	return true
+}
+
+const keptVersion = 1
 
 // renew gives the stream another id, and ends all feeders.
 func (s *Stream) renew() {

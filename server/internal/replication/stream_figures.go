@@ -29,6 +29,9 @@ func (s *Stream) Figures(now time.Time) Figures {
 	return f
 }
 
+// Count is how many replicas are connected.
+func (m *Feeders) Count() int { return m.Stream.count() }
+
 // count is how many replicas there are.
 func (s *Stream) count() int {
 	s.mu.Lock()

@@ -296,6 +296,9 @@ func (r *execution) command(args [][]byte, out *resp.Writer) error {
 	if refusal == "" && r.noMemory && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
 		refusal = string(shared.ErrOutOfMemory)
 	}
+	if refusal == "" && cmd.IsWrite() && !r.within && !r.Wrote.Load() && s.State.Replicas.TooFew() {
+		refusal = string(shared.ErrNoReplicas)
+	}
 	if refusal != "" {
 		r.count(stats.Call{Refusal: refusal})
 		out.Error(refusal)

@@ -55,8 +55,16 @@ func (v *State) AddServing(delta int) {
 	n := &v.Notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.serving == 0 && delta > 0 {
+		if err := v.Replicas.Start(); err != nil {
+			v.Options.Logger.Error("replicas will be synchronized as a whole: it is not known where they are", "error", err)
+		}
+	}
 	if n.serving += delta; n.serving == 0 {
 		v.stopListeningLocked()
+		if err := v.Replicas.Stop(); err != nil {
+			v.Options.Logger.Error("replicas will be synchronized as a whole: where they are could not be kept", "error", err)
+		}
 	} else if n.stop == nil {
 		v.listenLocked()
 	}

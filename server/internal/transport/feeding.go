@@ -20,16 +20,20 @@ type feeding struct {
 	feeder   *replication.Feeder
 	context  context.Context // ends when the connection is to
 	end      context.CancelFunc
+	drains   bool // of the goroutine that reads
 }
 
 // checkEvery is how often a replica is looked at that sends nothing.
 const checkEvery = time.Second
 
+// drainEvery is how often it is looked at when the server ends.
+const drainEvery = 10 * time.Millisecond
+
 // feed serves a connection that has become a replica's, until either side ends it.
 func (c *conn) feed(ask *replication.Ask) {
 	v := c.transport.server
 	client := c.session.Client()
-	ctx, cancel := context.WithCancel(c.transport.context)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.transport.context))
 	defer cancel()
 	ask.Remote = client.Remote
 	f := &feeding{conn: c, replicas: v.Replicas, context: ctx, end: cancel}
@@ -64,7 +68,11 @@ func (f *feeding) read() {
 	defer f.close()
 	buf := make([]byte, 4<<10)
 	for {
-		if err := f.setReadDeadline(time.Now().Add(checkEvery)); err != nil {
+		every := checkEvery
+		if f.transport.stopping.Load() {
+			every = drainEvery
+		}
+		if err := f.SetReadDeadline(time.Now().Add(every)); err != nil {
 			return
 		}
 		n, err := f.Conn.Read(buf)
@@ -75,11 +83,25 @@ func (f *feeding) read() {
 		if f.replicas.In(f.feeder, buf[:n], now) != nil || f.feeder.Check(now) != nil {
 			return
 		}
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || f.transport.stopping.Load() || f.context.Err() != nil {
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || f.isDrained() || f.context.Err() != nil {
 			return
 		}
 		f.replicas.Ping(now)
 	}
+}
+
+// isDrained reports whether the server ends and the replica has all: so it goes on where it was when there is another server.
+// What it lacks when the grace period is over it gets then.
+func (f *feeding) isDrained() bool {
+	v := f.transport.server
+	if !f.transport.stopping.Load() || v.Open.Load() > int64(f.replicas.Count()) { // others may write still
+		return false
+	}
+	if !f.drains {
+		f.drains = true
+		f.replicas.Quiesce()
+	}
+	return f.feeder.HasAll()
 }
 
 // write sends what there is for the replica.
