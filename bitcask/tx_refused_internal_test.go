@@ -43,6 +43,8 @@ var refusable = []struct {
 	{method: "Drop", call: func(t *Tx) error { return second(t.Drop(0, "string")) }},
 	{method: "Drop", what: "of a hash", call: func(t *Tx) error { return second(t.Drop(0, "hash")) }},
 	{method: "Flush", call: func(t *Tx) error { _, _, err := t.Flush(0); return err }},
+	{method: "FlushWith", call: func(t *Tx) error { _, _, err := t.FlushWith(putMark(t), 0); return err }},
+	{method: "Install", call: func(t *Tx) error { _, _, err := t.Install(putMark(t), 8, 2); return err }},
 	{method: "PutChunks", call: func(t *Tx) error { return second(t.PutChunks(0, "new", make([]byte, 300), 64)) }},
 	{method: "PutElem", call: func(t *Tx) error { return t.PutElem(0, "hash", collectionOf(t, "hash"), "b", []byte("other")) }},
 	{method: "PutEntry", call: func(t *Tx) error {
@@ -66,6 +68,12 @@ var refusable = []struct {
 	{method: "SetFieldDeadline", call: func(t *Tx) error { return t.SetFieldDeadline(0, "hash", "c", 9) }},
 	{method: "SetFieldDeadline", what: "of the first field that has one", call: func(t *Tx) error { return t.SetFieldDeadline(0, "other hash", "a", 9) }},
 	{method: "Swap", call: func(t *Tx) error { return second(t.Swap(0, 1)) }},
+	{method: "SwapWith", call: func(t *Tx) error { return second(t.SwapWith(putMark(t), 0, 1)) }},
+}
+
+// putMark puts a system record into a commit of the namespace map.
+func putMark(t *Tx) func() error {
+	return func() error { return t.PutSystem("mark", []byte("value")) }
 }
 
 // notRefusable are the methods that return an error and add no record.
@@ -111,7 +119,7 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 				t.Errorf("%s %s, with room for %d bytes: %v; leaves %v, which was %v", c.method, c.what, room, err, after.savepoint, before.savepoint)
 				break
 			}
-			if (c.method == "Flush" || c.method == "Swap") && room > 10 {
+			if slices.Contains([]string{"Flush", "FlushWith", "Install", "Swap", "SwapWith"}, c.method) && room > 10 {
 				break // with more they commit
 			}
 		}

@@ -80,6 +80,15 @@ func TestEndedTransaction(t *testing.T) {
 
 // userCode has for each method that takes or returns a function how to have it call one.
 var userCode = map[string]func(t *testing.T, s *bitcask.Store, cb func()){
+	"Tx.FlushWith": func(t *testing.T, s *bitcask.Store, cb func()) {
+		remapped(t, s, func(tx *bitcask.Tx, put func() error) error { _, _, err := tx.FlushWith(put, 0); return err }, cb)
+	},
+	"Tx.SwapWith": func(t *testing.T, s *bitcask.Store, cb func()) {
+		remapped(t, s, func(tx *bitcask.Tx, put func() error) error { _, err := tx.SwapWith(put, 0, 1); return err }, cb)
+	},
+	"Tx.Install": func(t *testing.T, s *bitcask.Store, cb func()) {
+		remapped(t, s, func(tx *bitcask.Tx, put func() error) error { _, _, err := tx.Install(put, 8, 2); return err }, cb)
+	},
 	"Store.Snapshot": func(t *testing.T, s *bitcask.Store, cb func()) {
 		_, err := s.Snapshot(t.Context(), bitcask.SnapshotOptions{Cut: cb})
 		must(t, err)
@@ -209,6 +218,14 @@ func rewrite(t *testing.T, s *bitcask.Store, o bitcask.RewriteOptions) {
 	must(t, err)
 }
 
+// remapped changes the map of namespaces in a transaction, with a function that puts more.
+func remapped(t *testing.T, s *bitcask.Store, call func(tx *bitcask.Tx, put func() error) error, cb func()) {
+	tx, err := s.BeginAll(true)
+	must(t, err)
+	defer tx.End()
+	must(t, call(tx, func() error { cb(); return nil }))
+}
+
 // TestUserCodePanics: what a user has given and panics, or ends its goroutine, leaves no lock held.
 func TestUserCodePanics(t *testing.T) {
 	for _, typ := range []reflect.Type{reflect.TypeFor[*bitcask.Store](), reflect.TypeFor[*bitcask.Tx]()} {
@@ -226,7 +243,7 @@ func TestUserCodePanics(t *testing.T) {
 				all = append(all, m.Type.Out(j))
 			}
 			name := typ.Elem().Name() + "." + m.Name
-			if slices.ContainsFunc(all, func(p reflect.Type) bool { return p.Kind() == reflect.Func }) && userCode[name] == nil {
+			if slices.ContainsFunc(all, func(p reflect.Type) bool { return p.Kind() == reflect.Func }) && userCode[name] == nil && name != "Store.OnWritten" { // which is not for users: it runs with the log locked
 				t.Errorf("%s takes or returns a function and has no row", name)
 			}
 		}

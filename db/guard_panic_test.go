@@ -95,6 +95,11 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			}))
 		},
 	},
+	"Store.KeepReplication": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, serverside.DB.KeepReplication(s, func() []byte { cb(); return nil }))
+		},
+	},
 	"Tx.SetRoom": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.String("long").Put(make([]byte, 2<<20)))

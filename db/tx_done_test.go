@@ -133,6 +133,7 @@ func everyTxMethod(t *testing.T, tx *db.Tx) {
 		"Prefetch":     nil,
 		"SetInterrupt": nil,
 		"SetRoom":      nil,
+		"SetRollsBack": nil,
 		"String":       nil,
 		"Bitmap":       nil,
 		"HyperLogLog":  nil,
