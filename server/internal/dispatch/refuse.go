@@ -29,11 +29,11 @@ func refusal(r *Request, s *Situation) error {
 	if s.Subscribed && cmd.Flags&command.WhileSubscribed == 0 {
 		return errSubscribedMode(cmd.Name)
 	}
-	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
-		return shared.ErrNoReplicas
-	}
 	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows) {
 		return shared.ErrOutOfMemory
+	}
+	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
+		return shared.ErrNoReplicas
 	}
 	return nil
 }
