@@ -75,6 +75,11 @@ func (t *Tx) putLibrary(name string, text []byte) error {
 	return nil
 }
 
+// HasLibrary reports whether there is a library of that name, as the transaction sees it.
+func (t *Tx) HasLibrary(name string) bool {
+	return t.open && t.hasSystem(system.LibraryRecord(name, 0))
+}
+
 // hasSystem reports whether the transaction, or the store before it, may have a system record of a name.
 func (t *Tx) hasSystem(name string) bool {
 	if t.system { // it has put some

@@ -12,9 +12,11 @@ func (t *Tx) putLibrary(name, text string) error {
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
+	had := t.captured != nil && t.base.HasLibrary(name)
 	err := t.base.PutLibrary(name, []byte(text))
 	switch {
 	case err != nil || t.captured == nil:
+	case text == "" && !had:
 	case text == "":
 		t.captured.Add(t.ns, "FUNCTION", "DELETE", name)
 	default:

@@ -81,6 +81,15 @@ func TestCapturedEdges(t *testing.T) {
 			t.Errorf("%q: %s, %v", args, show(reply), err)
 		}
 	}
+	library := func(name, function string) []string {
+		return []string{"function", "load", "#!lua name=" + name + "\nredis.register_function('" + function + "', function() return 1 end)"}
+	}
+	askPeer(t, c.p.stave, library("alib", "moved"))
+	dump := askPeer(t, c.p.stave, []string{"function", "dump"}).String()
+	askPeer(t, c.p.stave, []string{"function", "delete", "alib"})
+	askPeer(t, c.p.stave, library("alib", "other"))
+	askPeer(t, c.p.stave, library("zlib", "moved"))
+	askPeer(t, c.p.stave, []string{"function", "restore", dump, "flush"}) // a function moves to another library
 	c.compare()
 }
 
@@ -434,8 +443,13 @@ func TestCapturedFieldDeadlines(t *testing.T) {
 	r := chance.Rand(t)
 	stores := []*db.Store{openStore(t), openStore(t)}
 	ours, other := &stavePeer{newSession(t, stores[0], nil)}, &stavePeer{newSession(t, stores[1], nil)}
+	var mu sync.Mutex // the expiry cycle commits, too
 	var text []byte
-	stop, err := serverside.DB.Capture(stores[0], serverside.Capture{FieldDeadlines: true, Written: func(c serverside.Commit) { text = append(text, c.RESP...) }})
+	stop, err := serverside.DB.Capture(stores[0], serverside.Capture{FieldDeadlines: true, Written: func(c serverside.Commit) {
+		mu.Lock()
+		defer mu.Unlock()
+		text = append(text, c.RESP...)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,17 +473,23 @@ func TestCapturedFieldDeadlines(t *testing.T) {
 		func(string) []string { return []string{"set", key(), "a string"} },
 		func(string) []string { return []string{"del", key()} },
 	}
-	for range 4000 {
-		askPeer(t, ours, commands[r.IntN(len(commands))]("f"+number(4)))
-		if other.session.Feed(text) {
-			t.Fatalf("%q closes the session", text)
+	apply := func() {
+		mu.Lock()
+		in := text
+		text = nil
+		mu.Unlock()
+		if other.session.Feed(in) {
+			t.Fatalf("%q closes the session", in)
 		}
 		out := other.session.Output()
 		other.session.Flushed(len(out))
 		if bytes.Contains(out, []byte("-ERR")) || bytes.Contains(out, []byte("-WRONG")) {
-			t.Fatalf("%q: %q", text, out)
+			t.Fatalf("%q: %q", in, out)
 		}
-		text = text[:0]
+	}
+	for range 4000 {
+		askPeer(t, ours, commands[r.IntN(len(commands))]("f"+number(4)))
+		apply()
 	}
 	time.Sleep(25 * time.Millisecond)
 	for _, store := range stores {
@@ -477,6 +497,7 @@ func TestCapturedFieldDeadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	apply()
 	for _, key := range []string{"h1", "h2", "h3"} {
 		for _, args := range [][]string{{"type", key}, {"hgetall", key}, {"hpexpiretime", key, "fields", "4", "f1", "f2", "f3", "f4"}} {
 			a, b := askPeer(t, ours, args), askPeer(t, other, args)

@@ -172,7 +172,7 @@ func TestFailureStays(t *testing.T) {
 			t.Errorf("append: %v", err)
 		}
 	}
-	if _, _, err := f.Cut(); !errors.Is(err, failure.ErrFailed) || !errors.Is(f.Err(), syscall.EIO) {
+	if _, _, err := f.Cut(nil); !errors.Is(err, failure.ErrFailed) || !errors.Is(f.Err(), syscall.EIO) {
 		t.Errorf("cut: %v, cause %v", err, f.Err())
 	}
 	if list, next := f.Segments(); next != 2 || list[0].Foot.Records != 1 {

@@ -3,6 +3,7 @@ package scripting
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/db"
@@ -163,6 +164,35 @@ func (s *Session) DeclaresNoWrites(cmd *command.Command, args [][]byte) bool {
 	return f != nil && f.Flags&script.NoWrites != 0
 }
 
+// putLibraries puts libraries that have changed. Of several all are deleted first: whoever follows the changes one by
+// one has no function twice, as one that goes to another library.
+func putLibraries(tx *db.Tx, changed []string, after map[string]*script.Library) error {
+	put := func(name, source string) error {
+		err := serverside.DB.PutLibrary(tx, name, source)
+		if errors.Is(err, db.ErrTooLarge) {
+			return errTooManyLibraries
+		}
+		return err
+	}
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	for _, name := range changed {
+		if after[name] == nil || len(changed) > 1 {
+			if err := put(name, ""); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range changed {
+		if lib := after[name]; lib != nil {
+			if err := put(name, lib.Source); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Change executes a command that changes libraries. change works on a copy of those that the session sees, and
 // names those that it has changed. It runs with all keys locked, so that one change comes after the other, but it is
 // short: code of libraries has run before.
@@ -173,18 +203,8 @@ func (s *Session) Change(c *command.Call, change func(set *Set) (changed []strin
 		if err != nil {
 			return err
 		}
-		for _, name := range changed {
-			source := ""
-			if lib := set.Libraries[name]; lib != nil {
-				source = lib.Source
-			}
-			err := serverside.DB.PutLibrary(tx, name, source)
-			if errors.Is(err, db.ErrTooLarge) {
-				return errTooManyLibraries
-			}
-			if err != nil {
-				return err
-			}
+		if err := putLibraries(tx, changed, set.Libraries); err != nil {
+			return err
 		}
 		if c.Tx != nil {
 			s.pending = set
