@@ -93,7 +93,7 @@ var storeUses = map[string]struct {
 	"KeepReplication": {func(_ *testing.T, s *db.Store) error {
 		return serverside.DB.KeepReplication(s, func() []byte { return []byte("x") })
 	}, true},
-	"TakeReplication": {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.TakeReplication(s); return err }, false},
+	"TakeReplication": {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.TakeReplication(s); return err }, true},
 	"NextSequence":    {func(_ *testing.T, s *db.Store) error { serverside.DB.NextSequence(s); return nil }, false},
 	"Sync":            {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
 	"InterruptibleKeyspace": {func(_ *testing.T, s *db.Store) error {

@@ -36,7 +36,7 @@ func waitCommand(a *Caller, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	offset := a.State.Replicas.Stream.Offset()
+	offset := a.State.Replicas.Stream.Committed()
 	count := func() int64 { return int64(a.State.Replicas.Stream.Acknowledged(offset)) }
 	if n := count(); n >= replicas || c.Queued {
 		return c.Int(int(n), nil)

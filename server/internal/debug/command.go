@@ -64,7 +64,7 @@ var subcommands []subcommand
 func init() {
 	ok := func(_ Host, c *command.Call) error { return c.OK() }
 	subcommands = []subcommand{
-		{"change-repl-id", 0, 0, "Is accepted: there is no replication.", ok, true},
+		{"change-repl-id", 0, 0, "Is accepted, and changes nothing.", ok, true},
 		{"digest", 0, 0, "Returns a digest of all keys, which equals that of a Redis with the same data.", digestAll, false},
 		{"digest-value", 0, -1, "key [key ...]: returns digests of values.", digestValue, false},
 		{"error", 1, 1, "text: replies with an error.", func(_ Host, c *command.Call) error { return oneLine(c.Arg(2)) }, true},

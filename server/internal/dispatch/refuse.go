@@ -33,11 +33,12 @@ func refusal(r *Request, s *Situation) error {
 		if err := refusesAsReplica(r, s); err != nil {
 			return err
 		}
-	} else if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
-		return shared.ErrNoReplicas
 	}
 	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows) {
 		return shared.ErrOutOfMemory
+	}
+	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
+		return shared.ErrNoReplicas
 	}
 	return nil
 }

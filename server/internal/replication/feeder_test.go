@@ -168,7 +168,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestAcknowledgements(t *testing.T) {
 	p := newPlay(t, 1<<20)
 	p.write(0, "SET", "k", "v")
-	offset := p.stream.Offset()
+	offset := p.stream.Position().Offset
 	in := resp.AppendCommandStrings([]byte("\n"), "REPLCONF", "ACK", fmt.Sprint(offset))
 	in = resp.AppendCommandStrings(in, "replconf", "ack", "99999999")
 	for cut := range len(in) {
@@ -243,7 +243,7 @@ func TestGivenUp(t *testing.T) {
 	check(slow, replication.ErrOverLimit)
 	p.stream.Detach(slow)
 
-	slower, _ := p.attach(replication.Ask{ReplID: p.stream.Position().ID, Next: p.stream.Offset() + 1})
+	slower, _ := p.attach(replication.Ask{ReplID: p.stream.Position().ID, Next: p.stream.Position().Offset + 1})
 	p.write(0, "SET", "k", strings.Repeat("v", 900))
 	check(slower, nil)
 	p.write(0, "SET", "k", strings.Repeat("v", 200))

@@ -34,11 +34,13 @@ type Feeders struct {
 
 	FullSyncs, PartialSyncs, PartialRefused, Sent atomic.Int64 // as INFO has them; Sent is in bytes
 
-	mu      sync.Mutex // guards the rest; commits do not wait for it
+	mu      sync.Mutex // guards the next three; held while transactions are waited for, so only who feeds a replica takes it
 	stop    func()     // ends the capture; nil without one
 	refused bool       // the server is a replica itself
 	version int        // of files, which goes with the capture
 	idle    *time.Timer
+
+	waiting sync.Mutex // guards the rest
 	waiters []*waiter
 	pruneAt int // waiters at which those that are over are dropped
 }
@@ -254,25 +256,25 @@ type waiter struct {
 // reports whether that is of no use any more.
 func (m *Feeders) Await(offset int64, replicas int, end func(), isOver func() bool) (forget func()) {
 	w := &waiter{offset: offset, replicas: replicas, end: end, isOver: isOver}
-	m.mu.Lock()
+	m.waiting.Lock()
 	if m.waiters = append(m.waiters, w); len(m.waiters) > m.pruneAt { // those whose clients have left
 		m.drop(func(w *waiter) bool { return w.isOver() })
 		m.pruneAt = 2*len(m.waiters) + 16
 	}
-	m.mu.Unlock()
+	m.waiting.Unlock()
 	m.Stream.AskForAcks()
 	m.acknowledged() // it may have been before
 	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		m.waiting.Lock()
+		defer m.waiting.Unlock()
 		m.drop(func(other *waiter) bool { return other == w })
 	}
 }
 
 // acknowledged lets those go on who have waited for what has been acknowledged.
 func (m *Feeders) acknowledged() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.waiting.Lock()
+	defer m.waiting.Unlock()
 	if len(m.waiters) > 0 {
 		m.drop(func(w *waiter) bool {
 			enough := m.Stream.Acknowledged(w.offset) >= w.replicas

@@ -33,6 +33,7 @@ type Stream struct {
 	former    string // the id of which this stream is the continuation; "" for none
 	formerEnd int64  // up to this offset
 	offset    int64  // bytes so far
+	committed int64  // offset after the newest commit
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
 	blocks    []*block
@@ -111,6 +112,7 @@ func (s *Stream) resume(kept []byte) bool {
 	defer s.mu.Unlock()
 	s.id, s.former, s.formerEnd, s.database = string(kept[1:idEnd]), "", -1, -1
 	s.offset = int64(binary.LittleEndian.Uint64(kept[idEnd:]))
+	s.committed = s.offset
 	return true
 }
 
@@ -142,6 +144,7 @@ func (s *Stream) Written(c serverside.Commit) {
 	}
 	s.database = c.Last
 	s.append(c.RESP)
+	s.committed = s.offset
 	s.trim()
 	s.wake()
 }
@@ -257,9 +260,9 @@ func (s *Stream) Position() Position {
 	return Position{ID: s.id, Offset: s.offset, Sequence: s.sequence}
 }
 
-// Offset is how many bytes the stream has had.
-func (s *Stream) Offset() int64 {
+// Committed is how many bytes the stream had after its newest commit.
+func (s *Stream) Committed() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.offset
+	return s.committed
 }

@@ -3,6 +3,7 @@ package socket
 import (
 	"fmt"
 	"net"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,6 +78,17 @@ func (p *Poller) Drain() {
 func (p *Poller) Close() {
 	_ = unix.Close(p.wakeup)
 	_ = unix.Close(p.epoll)
+}
+
+// Conn returns a connection on a copy of a descriptor.
+func Conn(fd int) (net.Conn, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("dup: %w", err)
+	}
+	file := os.NewFile(uintptr(own), "connection")
+	defer file.Close() // the connection has another one
+	return net.FileConn(file)
 }
 
 // Descriptor returns a copy of the descriptor of a connection of TCP or a Unix socket, -1 for others.

@@ -355,13 +355,7 @@ func (c *loopConn) end() {
 	if c.ended {
 		return
 	}
-	c.ended = true
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	_ = unix.Close(c.fd) // nothing is left to be sent; the kernel forgets the events with it
-	c.loop.conns[c.fd] = nil
-	c.loop.open--
+	c.release()
 	if c.session.ClosesQuickly() {
 		c.forget()
 		return

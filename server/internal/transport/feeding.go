@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -215,7 +214,7 @@ func (f *feeding) awaitSnapshot(opened <-chan snapshot, tick <-chan time.Time) (
 }
 
 // serveFeeding gives a connection that another driver had to a goroutine, which feeds its replica.
-func (t *Connections) serveFeeding(nc net.Conn, c *conn, ask *replication.Ask) {
+func (t *Connections) serveFeeding(c *conn, ask *replication.Ask) {
 	t.mu.Lock()
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()

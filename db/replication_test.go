@@ -1,0 +1,56 @@
+package db_test
+
+import (
+	"testing"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
+)
+
+// TestReplicationIsKept: what is kept is there after a restart, once, and only if nothing was written in between.
+func TestReplicationIsKept(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *db.Store { return ok[*db.Store](t)(db.Open(dir, nil)) }
+	take := func(s *db.Store, want string) {
+		t.Helper()
+		equal(t, "kept", string(ok[[]byte](t)(serverside.DB.TakeReplication(s))), want)
+	}
+	keep := func(s *db.Store) {
+		t.Helper()
+		if err := serverside.DB.KeepReplication(s, func() []byte { return []byte("here") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeStore := func(s *db.Store) {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open()
+	take(s, "")
+	ok[db.SetResult](t)(s.String("k").Set([]byte("v")))
+	keep(s)
+	closeStore(s)
+
+	s = open()
+	take(s, "here")
+	take(s, "")
+	closeStore(s)
+	s = open()
+	take(s, "") // the log could end like that after a power cut, with writes lost
+	keep(s)
+	ok[db.SetResult](t)(s.String("k").Set([]byte("w")))
+	closeStore(s)
+	s = open()
+	take(s, "")
+	keep(s)
+	closeStore(s)
+
+	s = open() // by somebody else
+	ok[db.SetResult](t)(s.String("k").Set([]byte("x")))
+	closeStore(s)
+	s = open()
+	take(s, "")
+	closeStore(s)
+}
