@@ -100,6 +100,12 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			must(t, serverside.DB.KeepReplication(s, func() []byte { cb(); return nil }))
 		},
 	},
+	"Store.TakeReplication": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			must(t, serverside.DB.KeepReplication(s, func() []byte { return []byte("x") }))
+			ok[[]byte](t)(serverside.DB.TakeReplication(s, func() error { cb(); return nil }))
+		},
+	},
 	"Tx.SetRoom": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.String("long").Put(make([]byte, 2<<20)))

@@ -37,11 +37,15 @@ func (s *Store) keepReplication(value func() []byte) error {
 	})
 }
 
-// takeReplication returns what was kept, if nothing was written since, and deletes it.
-func (s *Store) takeReplication() (value []byte, err error) {
+// takeReplication returns what was kept, if nothing was written since, and deletes it. begin is called first, if something
+// was.
+func (s *Store) takeReplication(begin func() error) (value []byte, err error) {
 	kept := s.base.System(replicationName)
-	if kept == nil || s.opts.ReadOnly {
-		return nil, s.guard.check()
+	if err := s.guard.check(); err != nil || kept == nil || s.opts.ReadOnly {
+		return nil, err
+	}
+	if err := begin(); err != nil {
+		return nil, err
 	}
 	err = s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
 		id := s.base.StoreID()

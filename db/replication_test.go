@@ -13,7 +13,7 @@ func TestReplicationIsKept(t *testing.T) {
 	open := func() *db.Store { return ok[*db.Store](t)(db.Open(dir, nil)) }
 	take := func(s *db.Store, want string) {
 		t.Helper()
-		equal(t, "kept", string(ok[[]byte](t)(serverside.DB.TakeReplication(s))), want)
+		equal(t, "kept", string(ok[[]byte](t)(serverside.DB.TakeReplication(s, func() error { return nil }))), want)
 	}
 	keep := func(s *db.Store) {
 		t.Helper()

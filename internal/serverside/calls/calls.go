@@ -151,9 +151,11 @@ type DB[Store, Tx, Keyspace any] struct {
 	SwapWith  func(s Store, o Origin, a, b int) error
 
 	// KeepReplication keeps what value returns, which is called when nothing else is written: where the stream for replicas
-	// is. TakeReplication returns it, once, if nothing was written since, and nil otherwise. Both are durable when they return.
+	// is. TakeReplication returns it, once, if nothing was written since, and nil otherwise. Where something was kept it calls
+	// begin first, which begins to capture: so all that is written after the value is captured. Both are durable when they
+	// return.
 	KeepReplication func(s Store, value func() []byte) error
-	TakeReplication func(s Store) (value []byte, err error)
+	TakeReplication func(s Store, begin func() error) (value []byte, err error)
 
 	// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
 	// deleted or not.

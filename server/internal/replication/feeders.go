@@ -175,16 +175,17 @@ func (m *Feeders) end() {
 
 // Start continues the stream that Stop has kept, if nothing was written since.
 func (m *Feeders) Start() error {
-	kept, err := serverside.DB.TakeReplication(m.store)
-	if err != nil || kept == nil {
-		return err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stop != nil || !m.Stream.resume(kept) {
+	if m.stop != nil || m.refused {
 		return nil
 	}
-	return m.capture()
+	from := m.Stream.Position().Offset
+	kept, err := serverside.DB.TakeReplication(m.store, m.capture)
+	if err != nil || m.stop != nil && !m.Stream.resume(kept, from) {
+		m.end()
+	}
+	return err
 }
 
 // Stop ends the stream, and keeps where it is for the next Start. All replicas have left.

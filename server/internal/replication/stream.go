@@ -103,16 +103,20 @@ func (s *Stream) encode() []byte {
 }
 
 // resume makes the stream one that was encoded. Which database that had selected is not known any more.
-func (s *Stream) resume(kept []byte) bool {
+func (s *Stream) resume(kept []byte, from int64) bool {
 	const idEnd = 1 + 40
 	if len(kept) != idEnd+8 || kept[0] != keptVersion {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id, s.former, s.formerEnd, s.database = string(kept[1:idEnd]), "", -1, -1
-	s.offset = int64(binary.LittleEndian.Uint64(kept[idEnd:]))
-	s.committed = s.offset
+	s.id, s.former, s.formerEnd = string(kept[1:idEnd]), "", -1
+	by := int64(binary.LittleEndian.Uint64(kept[idEnd:])) - from
+	s.offset += by
+	s.committed += by
+	for _, b := range s.blocks {
+		b.start += by
+	}
 	return true
 }
 
