@@ -30,10 +30,9 @@ type Ask struct {
 
 // Limits bound what the master keeps for a replica. A zero is none.
 type Limits struct {
-	Hard, Soft  int64         // bytes that wait for it
-	SoftFor     time.Duration // that it may be above Soft
-	Silence     time.Duration // that it may say nothing
-	PingsPeriod time.Duration // between two PINGs in the stream
+	Hard, Soft int64         // bytes that wait for it
+	SoftFor    time.Duration // that it may be above Soft
+	Silence    time.Duration // that it may say nothing
 }
 
 // Errors of a feeder. Its connection is to be closed.

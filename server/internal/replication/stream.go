@@ -34,6 +34,7 @@ type Stream struct {
 	formerEnd int64  // up to this offset
 	offset    int64  // bytes so far
 	committed int64  // offset after the newest commit
+	asked     int64  // offset after the newest GETACK
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
 	blocks    []*block
@@ -170,12 +171,13 @@ func (s *Stream) Ping(now time.Time, period time.Duration) {
 	}
 }
 
-// AskForAcks makes all replicas say where they are.
+// AskForAcks makes all replicas say where they are, unless they have been asked since the newest commit.
 func (s *Stream) AskForAcks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun {
+	if s.begun && s.asked <= s.committed {
 		s.send("REPLCONF", "GETACK", "*")
+		s.asked = s.offset
 	}
 }
 

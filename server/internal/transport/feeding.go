@@ -39,7 +39,7 @@ func (c *conn) feed(ask *replication.Ask) {
 	var err error
 	if f.feeder, err = v.Replicas.Join(*ask, func() { go f.close() }, time.Now()); err != nil {
 		c.transport.log.Error("a replica cannot be served", "address", client.Remote, "error", err)
-		_ = f.send([]byte("-ERR " + v.ErrorText(err) + "\r\n"))
+		_ = f.send([]byte("-" + v.ErrorText(err) + "\r\n"))
 		return
 	}
 	defer v.Replicas.Leave(f.feeder)
