@@ -85,7 +85,9 @@ func (f *feeding) read() {
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || f.isDrained() || f.context.Err() != nil {
 			return
 		}
-		f.replicas.Ping(now)
+		if !f.transport.stopping.Load() { // else one that has all, and has left, would lack it
+			f.replicas.Ping(now)
+		}
 	}
 }
 
