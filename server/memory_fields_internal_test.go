@@ -33,6 +33,13 @@ server.Server          ours     bound address serving
 shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
 shared.State           operator Users Settings
+shared.Following          operator configured
+shared.Following          ours     changed idle
+shared.Master             operator Host
+shared.LinkStatus         bounded  State ReplID Err
+server.following          ours     stop
+session.transaction       ours     after
+pubsub.Subscriber         ours     Kept
 clients.List       held     byID
 transport.conn            held     buf
 transport.conn            ours     Conn transport shrink
