@@ -26,6 +26,7 @@ type MasterLink struct {
 	server     *shared.State
 	newSession func() *session.Session
 	options    MasterOptions
+	at         replication.Origin // where the last link got; the store knows only of what it was written for
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
@@ -158,8 +159,15 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
 	o.Origin, o.Known = serverside.DB.Origin(m.server.Store)
+	if o.Known && m.at.ReplID == o.Origin.ReplID && m.at.Offset > o.Origin.Offset {
+		o.Origin = m.at // after a PING, say: a master that was started again has nothing from before that
+	}
 	l.Link = replication.NewLink(o, replication.Replica{Apply: applier.Apply, Load: l.load})
-	return l.serve()
+	err = l.serve()
+	if l.Phase() == replication.Streaming {
+		m.at = l.Position()
+	}
+	return err
 }
 
 // dial connects.
