@@ -159,7 +159,10 @@ func (m *Feeders) Leave(f *Feeder) {
 func (m *Feeders) endIdle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.idle != nil && m.Stream.count() == 0 {
+	if m.idle == nil {
+		return
+	}
+	if m.idle = nil; m.Stream.count() == 0 { // else one has joined while the last one left; after it there is another timer
 		m.end()
 	}
 }

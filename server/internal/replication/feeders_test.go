@@ -1,0 +1,59 @@
+package replication
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/db"
+)
+
+// TestIdleEnds: the stream ends repl-backlog-ttl after the last replica has left, also where one joined while the one before
+// it was leaving.
+func TestIdleEnds(t *testing.T) {
+	store, err := db.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m := NewFeeders(store)
+	m.Settings.BacklogTTL.Store(1)
+	join := func() *Feeder {
+		f, err := m.Join(Ask{ReplID: "?"}, func() {}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	captures := func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.stop != nil
+	}
+	first := join()
+	m.waiting.Lock() // stops the one that leaves after it is not counted any more
+	left := make(chan struct{})
+	go func() {
+		m.Leave(first)
+		close(left)
+	}()
+	for m.Stream.count() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	second := join()
+	m.waiting.Unlock()
+	<-left
+	time.Sleep(1500 * time.Millisecond)
+	if !captures() {
+		t.Fatal("the stream has ended, and there is a replica")
+	}
+	m.Leave(second)
+	for end := time.Now().Add(20 * time.Second); captures(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the stream goes on without replicas")
+		}
+	}
+}
