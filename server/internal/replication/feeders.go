@@ -32,6 +32,8 @@ type Feeders struct {
 	Stream   *Stream
 	store    *db.Store
 
+	snapshots chan struct{} // has an element for each that is open
+
 	FullSyncs, PartialSyncs, PartialRefused, Sent atomic.Int64 // as INFO has them; Sent is in bytes
 
 	mu      sync.Mutex // guards the next three; held while transactions are waited for, so only who feeds a replica takes it
@@ -47,7 +49,7 @@ type Feeders struct {
 
 // NewFeeders returns those of a server on a store: none.
 func NewFeeders(store *db.Store) *Feeders {
-	m := &Feeders{store: store, Stream: NewStream(defaultBacklog)}
+	m := &Feeders{store: store, Stream: NewStream(defaultBacklog), snapshots: make(chan struct{}, mostSnapshots)}
 	s := &m.Settings
 	s.BacklogTTL.Store(3600)
 	s.Timeout.Store(60)
@@ -214,10 +216,27 @@ func (m *Feeders) Quiesce() {
 	m.Stream.AskForAcks()
 }
 
-// Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach. It is to be closed.
-func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (*db.Store, error) {
-	return serverside.DB.SnapshotAt(m.store, ctx, f.Cut)
+// Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach, once fewer than
+// mostSnapshots are open. done is to be called when the file has been sent.
+func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (s *db.Store, done func() error, err error) {
+	select {
+	case m.snapshots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if s, err = serverside.DB.SnapshotAt(m.store, ctx, f.Cut); err != nil {
+		<-m.snapshots
+		return nil, nil, err
+	}
+	return s, func() error {
+		defer func() { <-m.snapshots }()
+		return s.Close()
+	}, nil
 }
+
+// mostSnapshots bounds the memory of full synchronizations: each has an index of its own. Replicas beyond it wait, and are
+// kept awake.
+const mostSnapshots = 4
 
 // Write writes the file of a snapshot.
 func (m *Feeders) Write(ctx context.Context, snapshot *db.Store, w io.Writer) error {

@@ -1,10 +1,12 @@
 package replication
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/db/dbtest"
 )
 
 // TestIdleEnds: the stream ends repl-backlog-ttl after the last replica has left, also where one joined while the one before
@@ -54,6 +56,44 @@ func TestIdleEnds(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); captures(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the stream goes on without replicas")
+		}
+	}
+}
+
+// TestSnapshotsAreBounded: beyond mostSnapshots a replica waits for the end of another one's file, or its own end.
+func TestSnapshotsAreBounded(t *testing.T) {
+	m := NewFeeders(dbtest.New(t))
+	open := func(ctx context.Context) (*db.Store, func() error, error) {
+		f, err := m.Join(Ask{ReplID: "?", Next: -1}, func() {}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Snapshot(ctx, f)
+	}
+	var ends []func() error
+	for range mostSnapshots {
+		_, done, err := open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, done)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := open(short); err != context.DeadlineExceeded {
+		t.Fatalf("one more: %v", err)
+	}
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		_ = ends[0]()
+	}()
+	_, done, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range append(ends[1:], done) {
+		if err := end(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // record says where the store stands in the master's stream. So a position and what it stands for are one commit, and each
 // command of the master is executed exactly once, whatever is killed.
 //
-// It asks nobody for permission: the master has. Nothing expires in the transactions, and replies go nowhere. A command
+// It asks nobody for permission: the master has. So it executes only what changes data, and messages. Nothing expires in the transactions, and replies go nowhere. A command
 // that fails, as it did not on the master, means that the two differ: the transaction is rolled back, and the error is a
 // *shared.DivergedError. Others are of the store.
 type Applier struct {
@@ -91,19 +91,33 @@ func (a *Applier) prepare(commands []replication.Command) error {
 	a.queued, a.multi = a.queued[:0], dispatch.Multi{Keys: a.multi.Keys[:0]}
 	for _, c := range commands {
 		cmd, err := s.server.Table.Resolve(c.Args)
+		var r dispatch.Request
+		if err == nil {
+			if r = dispatch.New(cmd, c.Args); !isSentByMasters(&r, s.situation()) {
+				err = errNotSent
+			}
+		}
 		if err != nil {
 			if err := a.differs(diverged(c.Args, c.Database, s.server.ErrorText(err))); err != nil {
 				return err
 			}
 			cmd = nil
 		} else {
-			r := dispatch.New(cmd, c.Args)
 			a.multi.Add(&r, s.situation(), r.Size)
 		}
 		a.queued = append(a.queued, queued{command: cmd, args: c.Args})
 	}
 	return nil
 }
+
+// isSentByMasters reports whether a master has a reason to send a command: it writes, is a message, or is a script, of a
+// master before Redis 7. Nothing else is executed, for everything is permitted here.
+func isSentByMasters(r *dispatch.Request, now *dispatch.Situation) bool {
+	name := r.Command.Name
+	return dispatch.Replicates(r, now) || r.Command.Flags&command.RunsScript != 0 || name == "script|load" || name == "script|flush"
+}
+
+const errNotSent command.Error = "ERR a master sends no such command"
 
 // run executes one command.
 func (a *Applier) run(tx *db.Tx, q *queued, database int) error {

@@ -92,3 +92,20 @@ func TestFailedCommandUndoesItsCommit(t *testing.T) {
 		}
 	}
 }
+
+// TestMasterMayOnlyWrite: what a master sends changes data, or is a message. Anything else is refused, whoever sends it: an
+// address that is not the master's any more, say, or somebody in between.
+func TestMasterMayOnlyWrite(t *testing.T) {
+	for _, text := range []string{
+		"CONFIG SET maxmemory 1", "REPLICAOF NO ONE", "ACL SETUSER x on nopass", "DEBUG SLEEP 0", "CLIENT KILL TYPE normal", "GET a", "SAVE", "SHUTDOWN NOSAVE",
+	} {
+		a, store, _ := newApplier(t, false)
+		differs := new(shared.DivergedError)
+		if err := a.Apply(sent("0 SET a 1", "0 "+text), replication.Origin{Offset: 9}); !errors.As(err, &differs) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if n, err := store.Key("a").Exists(); err != nil || n {
+			t.Errorf("%s: what came with it is there: %v, %v", text, n, err)
+		}
+	}
+}

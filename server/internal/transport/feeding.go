@@ -169,21 +169,22 @@ func (f *feeding) Write(b []byte) (int, error) {
 // snapshot is what a full synchronization sends.
 type snapshot struct {
 	*db.Store
-	err error
+	done func() error
+	err  error
 }
 
 // sendFile sends the store, as it is at one moment, without a file of it. While the snapshot opens the replica is kept awake.
 func (f *feeding) sendFile(tick <-chan time.Time) error {
 	opened := make(chan snapshot, 1)
 	go func() {
-		s, err := f.replicas.Snapshot(f.context, f.feeder)
-		opened <- snapshot{s, err}
+		s, done, err := f.replicas.Snapshot(f.context, f.feeder)
+		opened <- snapshot{s, done, err}
 	}()
 	s, err := f.awaitSnapshot(opened, tick)
 	if s.err != nil {
 		return s.err
 	}
-	defer s.Close()
+	defer s.done()
 	if err != nil {
 		return err
 	}
