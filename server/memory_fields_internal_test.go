@@ -33,6 +33,7 @@ server.Server          ours     bound address serving
 shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
 shared.State           operator Users Settings
+replication.Feeders       ours     snapshots
 shared.Following          operator configured
 shared.Following          ours     changed idle
 shared.Master             operator Host
