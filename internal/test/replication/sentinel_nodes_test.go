@@ -1,6 +1,6 @@
 //go:build unix
 
-package replica_test
+package replication_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package replica_test
+package replication_test
 
 import (
 	"fmt"
@@ -145,12 +145,12 @@ func (l *load) wantKept(t *testing.T) (summary string) {
 	if confirmed == 0 {
 		t.Error("no write was confirmed")
 	}
-	master := dial(t, "tcp", "127.0.0.1:"+m.port)
+	master := dial(t, "127.0.0.1:"+m.port)
 	for _, n := range g.nodes {
 		if n == m {
 			continue
 		}
-		replica := dial(t, "tcp", "127.0.0.1:"+n.port)
+		replica := dial(t, "127.0.0.1:"+n.port)
 		if g.password != "" {
 			master.must("AUTH", g.password)
 			replica.must("AUTH", g.password)

@@ -1,4 +1,4 @@
-package replica_test
+package replication_test
 
 import (
 	"net"
@@ -24,7 +24,7 @@ func wantInfo(t *testing.T, c *client, field, value string) {
 // loading it, is not to be promoted.
 func TestPriority(t *testing.T) {
 	r := redisserver.StartMaster(t, "", "--rdb-key-save-delay", "2000")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("DEBUG", "POPULATE", "20000", "key", "100") // 40 s
 	replica := startReplica(t)
 	want(t, replica, "[server redis version 7.2.4 proto 2 id "+replica.must("CLIENT", "ID")+" mode standalone role master modules []]", "HELLO")
@@ -52,9 +52,8 @@ func TestPositionSurvivesRestart(t *testing.T) {
 	store := dbtest.New(t)
 	main := startReplica(t) // the master: a Stave
 	address, stop := serve(t, store, nil)
-	replica := dial(t, "tcp", address)
+	replica := dial(t, address)
 	host, port, _ := net.SplitHostPort(main.conn.RemoteAddr().String())
-	replica.must("CONFIG", "SET", "replica-priority", "3")
 	replica.must("REPLICAOF", host, port)
 	awaitCaughtUp(t, main, replica)
 	main.must("SET", "a", "1")
@@ -63,7 +62,7 @@ func TestPositionSurvivesRestart(t *testing.T) {
 	stop()
 	main.must("CONFIG", "SET", "requirepass", "now a secret")
 	address, _ = serve(t, store, nil)
-	replica = dial(t, "tcp", address)
+	replica = dial(t, address)
 	wantInfo(t, replica, "slave_repl_offset", before)
 	wantInfo(t, replica, "slave_priority", "100")
 	wantInfo(t, replica, "master_link_status", "down")
@@ -72,7 +71,7 @@ func TestPositionSurvivesRestart(t *testing.T) {
 // TestAnnounced: the master shows the address that the replica announces, a Redis and a Stave.
 func TestAnnounced(t *testing.T) {
 	r := redisserver.StartMaster(t, "")
-	for name, master := range map[string]*client{"Redis": dial(t, "tcp", "127.0.0.1:"+r.Port), "Stave": startReplica(t)} {
+	for name, master := range map[string]*client{"Redis": dial(t, "127.0.0.1:"+r.Port), "Stave": startReplica(t)} {
 		t.Run(name, func(t *testing.T) {
 			master.t = t
 			host, port, _ := net.SplitHostPort(master.conn.RemoteAddr().String())
@@ -106,7 +105,7 @@ func written(t *testing.T, content string) (c *client, file func() string) {
 		t.Fatal(err)
 	}
 	address, _ := serve(t, dbtest.New(t), &server.Options{Config: config})
-	return dial(t, "tcp", address), func() string {
+	return dial(t, address), func() string {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +130,7 @@ func sentinelSends(c *client, host, port string) string {
 // has it, and the other clients are gone. The sender is not.
 func TestSentinelsTransaction(t *testing.T) {
 	c, file := written(t, "# own\nreplicaof 127.0.0.1 1\nmaxclients 77\n")
-	other, subscriber := dial(t, "tcp", c.conn.RemoteAddr().String()), dial(t, "tcp", c.conn.RemoteAddr().String())
+	other, subscriber := dial(t, c.conn.RemoteAddr().String()), dial(t, c.conn.RemoteAddr().String())
 	other.must("PING")
 	subscriber.must("SUBSCRIBE", "channel")
 	if reply := sentinelSends(c, "NO", "ONE"); reply != "[OK OK 1 1]" {
