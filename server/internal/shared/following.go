@@ -183,7 +183,7 @@ func (f *Following) change(to Master) error {
 	was, _ := f.Master()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
-		f.state.endWritingWaits()
+		f.state.endWaitsOfMaster()
 	}
 	f.mu.Lock()
 	close(f.changed) // which ends the link
@@ -201,10 +201,10 @@ func (f *Following) change(to Master) error {
 	return nil
 }
 
-// endWritingWaits ends the waits of commands such as BLPOP: what a replica gets is not for them.
-func (v *State) endWritingWaits() {
+// endWaitsOfMaster ends the waits of commands such as BLPOP, for what a replica gets is not for them, and of WAIT.
+func (v *State) endWaitsOfMaster() {
 	for _, c := range v.Clients.All() {
-		if w := c.Wait.Load(); w != nil && w.Writes {
+		if w := c.Wait.Load(); w != nil && w.OfMaster {
 			c.EndWait(clients.Demoted)
 		}
 	}

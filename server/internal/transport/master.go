@@ -162,7 +162,12 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	if o.Known && m.at.ReplID == o.Origin.ReplID && m.at.Offset > o.Origin.Offset {
 		o.Origin = m.at // after a PING, say: a master that was started again has nothing from before that
 	}
-	l.Link = replication.NewLink(o, replication.Replica{Apply: applier.Apply, Load: l.load})
+	store := m.server.Store
+	l.Link = replication.NewLink(o, replication.Replica{
+		Apply: applier.Apply, Load: l.load,
+		Written:  func() uint64 { return serverside.DB.NextSequence(store) },
+		IsOnDisk: func(written uint64) bool { return serverside.DB.IsOnDisk(store, written) },
+	})
 	err = l.serve()
 	if l.Phase() == replication.Streaming {
 		m.at = l.Position()
