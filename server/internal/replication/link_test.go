@@ -219,7 +219,7 @@ func TestLinkSaysWhatIsOnDisk(t *testing.T) {
 		set             bool
 		says            string
 	}{
-		{7, 6, false, "100"}, {9, 6, true, "127"}, {9, 7, false, "127 FACK 100"}, {11, 8, true, "154 FACK 100"}, {11, 9, false, "154 FACK 100"},
+		{7, 6, false, "100"}, {9, 6, true, "127"}, {9, 7, false, "127 FACK 100"}, {11, 8, true, "154 FACK 100"}, {11, 9, false, "154 FACK 127"},
 		{13, 11, true, "181 FACK 154"}, {13, 12, false, "181 FACK 154"}, {13, 13, false, "181 FACK 181"}, {13, 13, false, "181 FACK 181"}, {15, 15, true, "208 FACK 208"},
 	} {
 		written, onDisk = step.written, step.onDisk

@@ -1,4 +1,4 @@
-package feeder_test
+package replication_test
 
 import (
 	"net"
@@ -17,7 +17,7 @@ import (
 // handshake asks for the stream, or for what args say, as a replica that the test plays.
 func handshake(t *testing.T, address string, args ...string) *client {
 	t.Helper()
-	c := dial(t, "tcp", address)
+	c := dial(t, address)
 	c.must("REPLCONF", "listening-port", "6380")
 	c.must("REPLCONF", "capa", "eof", "capa", "psync2")
 	if _, err := c.conn.Write(resp.AppendCommandStrings(nil, args...)); err != nil {
@@ -46,7 +46,7 @@ func TestNothingBeforeTheFirstAck(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
+			master := dial(t, address)
 			master.must("SET", "before", "1")
 			replica := handshake(t, address, "PSYNC", "?", "-1")
 			head := replica.until("$EOF:")
@@ -76,7 +76,7 @@ func TestNothingBeforeTheFirstAck(t *testing.T) {
 // TestWait: WAIT counts replicas that have acknowledged what was written.
 func TestWait(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	if n := master.must("WAIT", "1", "10"); n != "0" {
 		t.Errorf("%s replicas, there are none", n)
@@ -106,7 +106,7 @@ func TestWait(t *testing.T) {
 // TestFewReplicas: min-replicas-to-write refuses writes, also in EXEC and in scripts, while there are too few.
 func TestFewReplicas(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	master.must("CONFIG", "SET", "min-replicas-to-write", "1")
 	refused := func(args ...string) {
@@ -136,7 +136,7 @@ func TestFewReplicas(t *testing.T) {
 // TestShown: ROLE, INFO and CLIENT LIST know replicas.
 func TestShown(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	replica := startRedis(t, port, "--replica-announce-port", "7777", "--replica-announce-ip", "10.1.2.3")
 	awaitCaughtUp(t, master, replica)
@@ -165,7 +165,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 	for _, transport := range transports {
 		address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-		prepare(dial(t, "tcp", address))
+		prepare(dial(t, address))
 		_, port, _ := net.SplitHostPort(address)
 		file := filepath.Join(t.TempDir(), "dump.rdb")
 		if out, err := exec.Command(cli, "-p", port, "--rdb", file).CombinedOutput(); err != nil {
@@ -188,7 +188,7 @@ func TestOverLimit(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
+			master := dial(t, address)
 			master.must("CONFIG", "SET", "client-output-buffer-limit", "replica 4mb 0 0", "repl-backlog-size", "1mb")
 			replica := handshake(t, address, "PSYNC", "?", "-1")
 			replica.until("$EOF:")

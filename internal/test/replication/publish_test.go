@@ -1,4 +1,4 @@
-package feeder_test
+package replication_test
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func (l listener) until(end string) (list []string) {
 func staveReplica(t *testing.T, masterPort string, o *server.Options) (address string) {
 	t.Helper()
 	address, _ = serve(t, dbtest.New(t), o)
-	dial(t, "tcp", address).must("REPLICAOF", "127.0.0.1", masterPort)
+	dial(t, address).must("REPLICAOF", "127.0.0.1", masterPort)
 	return address
 }
 
@@ -97,15 +97,15 @@ func TestPublishReachesReplicas(t *testing.T) {
 	small := &server.Options{MaxQueue: 100_000}
 	t.Run("Stave to Redis", func(t *testing.T) {
 		replica := startRedis(t, port)
-		publishTo(t, dial(t, "tcp", address), replica, dial(t, "unix", replica.conn.RemoteAddr().String()))
+		publishTo(t, dial(t, address), replica, dial(t, replica.conn.RemoteAddr().String()))
 	})
 	t.Run("Stave to Stave", func(t *testing.T) {
 		at := staveReplica(t, port, small)
-		publishTo(t, dial(t, "tcp", address), dial(t, "tcp", at), dial(t, "tcp", at))
+		publishTo(t, dial(t, address), dial(t, at), dial(t, at))
 	})
 	t.Run("Redis to Stave", func(t *testing.T) {
 		at := staveReplica(t, redis.Port, small)
-		publishTo(t, dial(t, "unix", redis.Socket), dial(t, "tcp", at), dial(t, "tcp", at))
+		publishTo(t, dial(t, redis.Socket), dial(t, at), dial(t, at))
 	})
 }
 
@@ -142,13 +142,13 @@ func TestPublishKeepsOrder(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
 	_, port, _ := net.SplitHostPort(address)
 	replica := startRedis(t, port, "--notify-keyspace-events", "E$")
-	follows(t, dial(t, "tcp", address), replica)
-	l := listener{dial(t, "unix", replica.conn.RemoteAddr().String())}
+	follows(t, dial(t, address), replica)
+	l := listener{dial(t, replica.conn.RemoteAddr().String())}
 	l.pipeline([]string{"PSUBSCRIBE", "*"})
 	const clients, rounds = 3, 100
 	var wait sync.WaitGroup
 	for i := range clients {
-		c := dial(t, "tcp", address)
+		c := dial(t, address)
 		wait.Go(func() {
 			me := strconv.Itoa(i)
 			for round := range rounds {
@@ -185,7 +185,7 @@ func TestPublishKeepsOrder(t *testing.T) {
 // TestPublishWithoutReplicas: messages are kept for nobody.
 func TestPublishWithoutReplicas(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	c := dial(t, "tcp", address)
+	c := dial(t, address)
 	c.pipeline([]string{"PUBLISH", "c", "x"}, []string{"MULTI"}, []string{"PUBLISH", "c", "y"}, []string{"EXEC"})
 	if offset := c.info("replication", "master_repl_offset"); offset != "0" {
 		t.Errorf("the stream has got to %s", offset)

@@ -1,4 +1,4 @@
-package feeder_test
+package replication_test
 
 import (
 	"bufio"
@@ -67,7 +67,7 @@ func TestRestartBesideWriter(t *testing.T) {
 		delay := time.Duration(rng.IntN(150)) * time.Microsecond
 		go func() { ended <- server.Serve(ctx, ln, store, nil) }()
 		if round%2 == 0 { // every other time it begins when the stream goes on already
-			c := dial(t, "tcp", address)
+			c := dial(t, address)
 			c.must("PING")
 			_ = c.conn.Close()
 		}
@@ -99,7 +99,7 @@ func TestRestartBesideWriter(t *testing.T) {
 		default:
 			t.Fatal(line)
 		}
-		c := dial(t, "tcp", address)
+		c := dial(t, address)
 		await(t, "the replica follows", func() bool { return strings.Contains(c.info("replication", "slave0"), "state=online") })
 		_ = c.conn.Close()
 		cancel()
