@@ -61,6 +61,7 @@ type LinkStatus struct {
 	Err       string    // why it is down; "" if nothing has failed
 
 	FullSyncs, PartialSyncs int64 // that the server has had since it began
+	Failures                int64 // of the link since then
 	Ignored                 int64 // commands that failed and were skipped, with replica-ignore-errors
 }
 
@@ -218,6 +219,7 @@ func (f *Following) note(m Master) {
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
 		Master: m, State: LinkDown, Offset: -1, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Failures: f.status.Failures,
 	}
 	f.up.Store(false)
 	f.is.Store(!m.IsZero())
@@ -268,7 +270,10 @@ func (f *Following) Info(now time.Time) []any {
 	if !s.LastIO.IsZero() {
 		since = int64(now.Sub(s.LastIO) / time.Second)
 	}
-	syncing := 0
+	syncing, stopped := 0, 0
+	if s.Stopped {
+		stopped = 1
+	}
 	if s.State == LinkSyncing {
 		syncing = 1
 	}
@@ -287,7 +292,7 @@ func (f *Following) Info(now time.Time) []any {
 		info = append(info, "master_link_error", oneLine(s.Err))
 	}
 	return append(info, "slave_priority", 100, "slave_read_only", 1, "replica_announced", 1, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
-		"replica_ignored_errors", s.Ignored)
+		"replica_ignored_errors", s.Ignored, "replica_link_failures", s.Failures, "replica_stopped", stopped)
 }
 
 // oneLine keeps a text to its line of INFO.
