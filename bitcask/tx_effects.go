@@ -35,6 +35,9 @@ func (s *Store) OnWritten(fn func(effects any, next uint64)) {
 	}
 }
 
+// IsOnDisk reports whether every record before next is on disk, whatever the sync mode.
+func (s *Store) IsOnDisk(next uint64) bool { return s.log.IsSynced(next) }
+
 // NextSequence is the sequence number of the next record to be written.
 func (s *Store) NextSequence() uint64 { return s.log.Written() }
 

@@ -67,6 +67,8 @@ var unsaid = new(calls.Commit)
 
 func (s *Store) nextSequence() uint64 { return s.base.NextSequence() }
 
+func (s *Store) isOnDisk(next uint64) bool { return s.base.IsOnDisk(next) }
+
 // captured is what a transaction has captured so far.
 type captured struct {
 	commands.Effects

@@ -98,6 +98,7 @@ var storeUses = map[string]struct {
 		return err
 	}, true},
 	"NextSequence": {func(_ *testing.T, s *db.Store) error { serverside.DB.NextSequence(s); return nil }, false},
+	"IsOnDisk":     {func(_ *testing.T, s *db.Store) error { serverside.DB.IsOnDisk(s, 1); return nil }, false},
 	"Sync":         {func(_ *testing.T, s *db.Store) error { return s.Sync() }, false},
 	"InterruptibleKeyspace": {func(_ *testing.T, s *db.Store) error {
 		_, err := serverside.DB.InterruptibleKeyspace(s, func() error { return nil }).Keys("*")

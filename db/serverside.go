@@ -25,6 +25,7 @@ func init() {
 		Capture:               (*Store).startCapture,
 		SnapshotAt:            (*Store).snapshotAt,
 		NextSequence:          (*Store).nextSequence,
+		IsOnDisk:              (*Store).isOnDisk,
 		KeepReplication:       (*Store).keepReplication,
 		TakeReplication:       (*Store).takeReplication,
 		SetExpiryCycle:        (*Store).setExpiryCycle,

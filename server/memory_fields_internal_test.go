@@ -134,7 +134,7 @@ replication.Ask          held     ReplID
 replication.Feeder       ours     mark more over limits out err
 replication.Feeders      ours     store stop idle
 replication.Feeders      shared   waiters
-replication.waiter       ours     end isOver
+replication.waiter       ours     is end isOver
 `
 
 // TestWhatOutlivesACommand: each field in which a text can stay is listed in outliving, and nothing else is.

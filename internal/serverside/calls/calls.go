@@ -121,6 +121,8 @@ type DB[Store, Tx, Keyspace any] struct {
 	// NextSequence is the sequence number of the next record to be written: Commit.Next, until another commit, or a note
 	// that the store makes of itself, is written.
 	NextSequence func(s Store) uint64
+	// IsOnDisk reports whether every record before the one of that number is on disk, whatever the sync mode.
+	IsOnDisk func(s Store, next uint64) bool
 
 	// Apply makes a transaction, which writes, one of what a master has sent: it may write to the store although that is a
 	// replica. Nothing is due in it, and nothing is dropped: a deadline that has passed is as good as any.

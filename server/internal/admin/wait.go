@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"math"
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
@@ -25,9 +24,20 @@ func parseMilliseconds(c *command.Call, i int) (time.Duration, error) {
 // maxTimeout bounds a time-out so that a moment can be computed from it.
 const maxTimeout = 100 * 365 * 24 * time.Hour
 
+// Errors of WAIT and WAITAOF at a replica, as Redis has them.
+const (
+	errWaitAtReplica command.Error = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured " +
+		"to be writable (which is not the default) writes to replicas are just local and are not propagated."
+	errWaitaofAtReplica command.Error = "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local " +
+		"and are not propagated."
+)
+
 // waitCommand is WAIT: how many replicas have acknowledged all that has been written so far, by whoever. Within EXEC it does
 // not wait.
 func waitCommand(a *Caller, c *command.Call) error {
+	if a.State.Following.IsReplica() {
+		return errWaitAtReplica
+	}
 	replicas, err := c.Args.ParseInt(1)
 	if err != nil {
 		return err
@@ -36,17 +46,17 @@ func waitCommand(a *Caller, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	offset := a.State.Replicas.Stream.Committed()
-	count := func() int64 { return int64(a.State.Replicas.Stream.Acknowledged(offset)) }
-	if n := count(); n >= replicas || c.Queued {
-		return c.Int(int(n), nil)
+	stream := a.State.Replicas.Stream
+	offset := stream.Committed()
+	count := func() int { return stream.Acknowledged(offset) }
+	if n := count(); int64(n) >= replicas || c.Queued {
+		return c.Int(n, nil)
 	}
-	return a.awaitReplicas(c, offset, replicas, timeout, func(c *command.Call) { c.Out.Int(count()) })
+	return a.awaitReplicas(c, count, replicas, timeout, func(c *command.Call) { c.Out.Int(int64(count())) })
 }
 
-// awaitReplicas lets the session wait until so many replicas have acknowledged an offset, or the time is over; reply replies
-// then.
-func (a *Caller) awaitReplicas(c *command.Call, offset, replicas int64, timeout time.Duration, reply func(*command.Call)) error {
+// awaitReplicas lets the session wait until so many replicas count, or the time is over; reply replies then.
+func (a *Caller) awaitReplicas(c *command.Call, count func() int, replicas int64, timeout time.Duration, reply func(*command.Call)) error {
 	forget := func() {}
 	err := a.Wait(c, timeout, func(c *command.Call) {
 		forget()
@@ -54,7 +64,7 @@ func (a *Caller) awaitReplicas(c *command.Call, offset, replicas int64, timeout 
 	})
 	client := a.Client
 	if wait := client.Wait.Load(); wait != nil {
-		forget = a.State.Replicas.Await(offset, int(min(replicas, math.MaxInt32)), func() { client.EndThis(wait, clients.TimedOut) },
+		forget = a.State.Replicas.Await(func() bool { return int64(count()) >= replicas }, func() { client.EndThis(wait, clients.TimedOut) },
 			func() bool { return wait.Poll() != clients.NotEnded })
 	}
 	return err
@@ -62,8 +72,8 @@ func (a *Caller) awaitReplicas(c *command.Call, offset, replicas int64, timeout 
 
 // waitaofCommand is WAITAOF. What this server has written is on disk when it replies, but within EXEC, whose
 // commit is still to come. The sync is made here, whatever the store's sync mode, and also if numlocal is 0: the
-// reply says 1 for this server. It leaves the event loop for that. Replicas do not say here what is on their disks: 0 of
-// them have.
+// reply says 1 for this server. It leaves the event loop for that. Of the replicas those count that have said that it is
+// on their disks too, which Redis does since 7.2; when it gets there is up to their sync mode.
 func waitaofCommand(a *Caller, c *command.Call) error {
 	local, ok := number.ParseInt(c.Arg(1))
 	if !ok || local < 0 || local > 1 {
@@ -80,14 +90,20 @@ func waitaofCommand(a *Caller, c *command.Call) error {
 	if err != nil {
 		return err
 	}
+	if a.State.Following.IsReplica() {
+		return errWaitaofAtReplica
+	}
+	stream := a.State.Replicas.Stream
+	offset := stream.Committed()
+	count := func() int { return stream.OnDisk(offset) }
 	if c.Queued {
-		return c.Reply([]any{0, 0})
+		return c.Reply([]any{0, count()})
 	}
 	if err := a.State.Store.Sync(); err != nil {
 		return err
 	}
-	if replicas == 0 {
-		return c.Reply([]any{1, 0})
+	if n := count(); int64(n) >= replicas {
+		return c.Reply([]any{1, n})
 	}
-	return a.Wait(c, timeout, func(c *command.Call) { _ = c.Reply([]any{1, 0}) })
+	return a.awaitReplicas(c, count, replicas, timeout, func(c *command.Call) { _ = c.Reply([]any{1, count()}) })
 }

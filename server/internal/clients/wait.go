@@ -12,7 +12,7 @@ type Wait struct {
 	Waiter    *db.Waiter    // nil: nothing that a writer could give
 	Deadline  time.Time     // zero: none
 	Postponed bool          // the command has not begun: it is executed when the wait is over
-	Writes    bool          // the command may write when it is served
+	OfMaster  bool          // the command may write when it is served, or waits for replicas
 	Ended     chan struct{} // for who waits in Session.Wait: another session has ended it
 
 	mu  sync.Mutex // guards end, and that only one gives up the waiter

@@ -90,6 +90,7 @@ type Feeder struct {
 	err       error
 	parser    *resp.Parser
 	acked     int64     // offset that it has acknowledged
+	onDisk    int64     // offset up to which all is on its disk, as it says; -1: it has not said
 	heard     time.Time // when it last sent something
 	kept      time.Time // when the last newline was sent to it
 	aboveSoft time.Time // since when more waits for it than Limits.Soft
@@ -100,7 +101,7 @@ func (s *Stream) Attach(ask Ask, limits func() Limits, over func(), now time.Tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f = &Feeder{
-		stream: s, ask: ask, mark: NewID(), more: make(chan struct{}, 1), over: over, limits: limits, heard: now, kept: now,
+		stream: s, ask: ask, mark: NewID(), more: make(chan struct{}, 1), over: over, limits: limits, onDisk: -1, heard: now, kept: now,
 		parser: resp.NewParser(resp.Limits{Bulk: 1 << 10}),
 	}
 	if at := s.reaches(ask.ReplID, ask.Next-1); at != nil && !ask.SYNC {
@@ -256,7 +257,8 @@ func (f *Feeder) HasAll() bool {
 	return f.phase != online || f.acked >= f.stream.offset
 }
 
-// In takes bytes that the replica sends, in any split: its acknowledgements. It reports whether it has acknowledged more.
+// In takes bytes that the replica sends, in any split: its acknowledgements, REPLCONF ACK with the offset that it has applied,
+// and since Redis 7.2 FACK with the one that is on its disk. It reports whether it has acknowledged more.
 func (f *Feeder) In(in []byte, now time.Time) (acknowledged bool, err error) {
 	s := f.stream
 	s.mu.Lock()
@@ -287,6 +289,13 @@ func (f *Feeder) In(in []byte, now time.Time) (acknowledged bool, err error) {
 		}
 		if offset = min(offset, s.offset); offset > f.acked {
 			f.acked, acknowledged = offset, true
+		}
+		if len(args) < 5 || !isWord(args[3], "fack") {
+			continue
+		}
+		onDisk, err := strconv.ParseInt(string(args[4]), 10, 64)
+		if onDisk = min(onDisk, f.acked); err == nil && onDisk > f.onDisk {
+			f.onDisk, acknowledged = onDisk, true
 		}
 	}
 }

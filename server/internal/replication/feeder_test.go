@@ -190,6 +190,29 @@ func TestAcknowledgements(t *testing.T) {
 		p.stream.Detach(f)
 	}
 	f, _ := p.attach(replication.Ask{ReplID: p.stream.Position().ID, Next: 1})
+	for _, step := range []struct {
+		says        []string
+		acknowledge bool
+		onDisk      int64 // the last offset that counts as on its disk; -1 for none
+	}{
+		{[]string{"REPLCONF", "ACK", "5"}, true, -1}, // as before Redis 7.2
+		{[]string{"REPLCONF", "ACK", "5", "FACK", "x"}, false, -1},
+		{[]string{"REPLCONF", "ACK", "5", "FACK"}, false, -1},
+		{[]string{"REPLCONF", "ACK", "5", "FACK", "0"}, true, 0},
+		{[]string{"REPLCONF", "ACK", "7", "FACK", "0"}, true, 0},
+		{[]string{"REPLCONF", "ACK", "7", "fack", "6"}, true, 6},
+		{[]string{"REPLCONF", "ACK", "7", "FACK", "6"}, false, 6},
+		{[]string{"REPLCONF", "ACK", "7", "FACK", "8"}, true, 7}, // what it has not applied is not on its disk
+		{[]string{"REPLCONF", "ACK", "7", "FACK", "3"}, false, 7},
+	} {
+		acknowledged, err := f.In(resp.AppendCommandStrings(nil, step.says...), p.now)
+		if err != nil || acknowledged != step.acknowledge {
+			t.Errorf("%q: %v, %v", step.says, acknowledged, err)
+		}
+		if before, after := p.stream.OnDisk(step.onDisk), p.stream.OnDisk(step.onDisk+1); step.onDisk >= 0 && before != 1 || after != 0 {
+			t.Errorf("%q: %d have %d on disk, %d the next byte", step.says, before, step.onDisk, after)
+		}
+	}
 	if _, err := f.In([]byte("*1\r\n$99999999\r\n"), p.now); err == nil {
 		t.Error("what is no request is taken")
 	}

@@ -286,16 +286,16 @@ func (m *Feeders) TooFew() bool {
 
 // waiter waits until so many replicas have a part of the stream.
 type waiter struct {
-	offset   int64
-	replicas int
-	end      func()      // lets it go on
-	isOver   func() bool // it waits no longer
+	is     func() bool // they have
+	end    func()      // lets it go on
+	isOver func() bool // it waits no longer
 }
 
-// Await calls end once so many replicas have acknowledged an offset, perhaps before it returns. end must be quick. isOver
-// reports whether that is of no use any more.
-func (m *Feeders) Await(offset int64, replicas int, end func(), isOver func() bool) (forget func()) {
-	w := &waiter{offset: offset, replicas: replicas, end: end, isOver: isOver}
+// Await calls end once a condition holds, perhaps before it returns. The condition is of what replicas have acknowledged
+// (Stream.Acknowledged, Stream.OnDisk), and is asked whenever they have acknowledged more. end must be quick. isOver reports
+// whether that is of no use any more.
+func (m *Feeders) Await(is func() bool, end func(), isOver func() bool) (forget func()) {
+	w := &waiter{is: is, end: end, isOver: isOver}
 	m.waiting.Lock()
 	if m.waiters = append(m.waiters, w); len(m.waiters) > m.pruneAt { // those whose clients have left
 		m.drop(func(w *waiter) bool { return w.isOver() })
@@ -317,7 +317,7 @@ func (m *Feeders) acknowledged() {
 	defer m.waiting.Unlock()
 	if len(m.waiters) > 0 {
 		m.drop(func(w *waiter) bool {
-			enough := m.Stream.Acknowledged(w.offset) >= w.replicas
+			enough := w.is()
 			if enough {
 				w.end()
 			}

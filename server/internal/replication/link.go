@@ -42,6 +42,10 @@ type Replica struct {
 	// Load replaces everything by the RDB file that r begins with, in a way that leaves the old data or the new, and notes the
 	// position. Before that it calls ended with what comes after the file; an error of that is its own.
 	Load func(r io.Reader, at Origin, ended func(after io.Reader) error) error
+	// Written is a number that grows with each commit of the replica, and IsOnDisk reports whether all commits up to such a
+	// number are on disk. Written is nil where nothing is said of the disk.
+	Written  func() uint64
+	IsOnDisk func(written uint64) bool
 	// Received gets the bytes of the stream, in order and without a gap, after they have been applied, for those who replicate
 	// from this replica (Stream.Feed is to take them); nil: nobody does.
 	Received func(b []byte, after Origin)
@@ -76,6 +80,8 @@ type Link struct {
 	partial bool // the master has continued from the known origin
 
 	at     Origin // after what has been applied
+	onDisk mark   // what is known to be on the replica's disk
+	toDisk mark   // what is to be there next
 	marker []byte // that ends the file; nil: it has a length
 	length int64  // of the file
 
@@ -88,6 +94,12 @@ type Link struct {
 	size     int    // of pending, in bytes
 	inMulti  bool   // within the master's MULTI
 	raw      []byte // of the stream, as far as it was not passed on
+}
+
+// mark is a position, and what the replica had written when it had applied what is before it.
+type mark struct {
+	offset  int64
+	written uint64
 }
 
 // step is the reply that a link waits for.
@@ -135,8 +147,30 @@ func (l *Link) Tick() {
 	}
 }
 
-// acknowledge says what has been applied, and nothing that has only arrived.
-func (l *Link) acknowledge() { l.send("REPLCONF", "ACK", strconv.FormatInt(l.at.Offset, 10)) }
+// acknowledge says what has been applied, and nothing that has only arrived, and how much of it is on disk. Masters before
+// Redis 7.2 do not read the latter.
+func (l *Link) acknowledge() {
+	words := []string{"REPLCONF", "ACK", strconv.FormatInt(l.at.Offset, 10)}
+	if l.replica.Written != nil {
+		if l.noteDisk(); l.onDisk.written > 0 {
+			words = append(words, "FACK", strconv.FormatInt(l.onDisk.offset, 10))
+		}
+	}
+	l.send(words...)
+}
+
+// noteDisk notes how much of what has been applied is on disk. Of commits that are not, it keeps one moment until they are:
+// what comes after it waits for the next one.
+func (l *Link) noteDisk() {
+	if l.toDisk.written > 0 && l.replica.IsOnDisk(l.toDisk.written) {
+		l.onDisk, l.toDisk = l.toDisk, mark{}
+	}
+	if now := (mark{l.at.Offset, l.replica.Written()}); l.replica.IsOnDisk(now.written) {
+		l.onDisk, l.toDisk = now, mark{}
+	} else if l.toDisk.written == 0 {
+		l.toDisk = now
+	}
+}
 
 // send sends a command.
 func (l *Link) send(words ...string) {

@@ -188,6 +188,45 @@ func TestLinkAcknowledges(t *testing.T) {
 	}
 }
 
+// TestLinkSaysWhatIsOnDisk: with each acknowledgement, and never more than what was applied when the disk was behind.
+func TestLinkSaysWhatIsOnDisk(t *testing.T) {
+	r := &recorder{}
+	o := replication.Options{Known: true, Origin: replication.Origin{Offset: 100}}
+	copy(o.Origin.ReplID[:], replid)
+	replica := r.replica()
+	written, onDisk := uint64(7), uint64(6)
+	replica.Written = func() uint64 { return written }
+	replica.IsOnDisk = func(n uint64) bool { return n <= onDisk }
+	l := replication.NewLink(o, replica)
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	l.Sent(len(l.Output()))
+	const size = 27 // of a SET
+	for i, step := range []struct {
+		written, onDisk uint64
+		set             bool
+		says            string
+	}{
+		{7, 6, false, "100"}, {9, 6, true, "127"}, {9, 7, false, "127 FACK 100"}, {11, 8, true, "154 FACK 100"}, {11, 9, false, "154 FACK 127"},
+		{13, 11, true, "181 FACK 154"}, {13, 12, false, "181 FACK 154"}, {13, 13, false, "181 FACK 181"}, {13, 13, false, "181 FACK 181"}, {15, 15, true, "208 FACK 208"},
+	} {
+		written, onDisk = step.written, step.onDisk
+		if step.set {
+			if in := command("SET", "a", "1"); len(in) != size {
+				t.Fatal(len(in))
+			} else if _, err := l.Feed([]byte(in)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Tick()
+		if have, want := string(l.Output()), command(append([]string{"REPLCONF", "ACK"}, strings.Fields(step.says)...)...); have != want {
+			t.Errorf("step %d: %q, want %q", i, have, want)
+		}
+		l.Sent(len(l.Output()))
+	}
+}
+
 // TestLinkStops: an error of the replica ends the link, which stays where it was.
 func TestLinkStops(t *testing.T) {
 	r := &recorder{fail: errors.New("no")}

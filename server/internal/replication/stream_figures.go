@@ -51,6 +51,18 @@ func (s *Stream) Acknowledged(offset int64) (n int) {
 	return n
 }
 
+// OnDisk is how many replicas have said that all up to an offset is on their disks.
+func (s *Stream) OnDisk(offset int64) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeders {
+		if f.phase == online && f.onDisk >= offset {
+			n++
+		}
+	}
+	return n
+}
+
 // good is how many replicas get the stream and have said something within lag; 0 is any time.
 func (s *Stream) good(now time.Time, lag time.Duration) (n int) {
 	s.mu.Lock()

@@ -23,8 +23,8 @@ import (
 // A waiter that is given up takes nothing afterwards, and one that has been served is answered even
 // if its time was over in between: no element is lost, unless with its connection.
 //
-// A wait without a db.Waiter ends in the last two ways only: WAIT's for replicas that do not exist, and
-// that of a command which CLIENT PAUSE postpones (pause.go).
+// A wait without a db.Waiter ends in the last two ways only: that of a command which CLIENT PAUSE postpones (pause.go), and
+// WAIT's for replicas, which ends as if its time were over when they have acknowledged enough.
 
 // waiting is the wait of a session.
 type waiting struct {
@@ -63,11 +63,9 @@ func (w *waiting) start(c *command.Call, take db.Wait, timeout time.Duration, re
 	for _, keys := range [][]string{take.Keys, take.Others} {
 		b.held += len(keys)*heldByWait + sizeOfTexts(keys)
 	}
-	b.Waiter, b.Writes = c.Tx.Enqueue(take, s.client.Wake), c.Command.IsWrite()
+	b.Waiter, b.OfMaster = c.Tx.Enqueue(take, s.client.Wake), c.Command.IsWrite()
 	w.begin(b)
-	if b.Writes && s.server.Following.IsReplica() {
-		s.client.EndWait(clients.Demoted) // who made it one may have looked for those who wait before this one did
-	}
+	w.endIfReplica()
 	return shared.ErrBlocked
 }
 
@@ -96,11 +94,21 @@ func cloneArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// long lets the session wait for what does not happen on this server, until the time is over; a
-// timeout of 0 is no end. late replies then.
+// long lets the session wait for what its replicas do, until the time is over; a timeout of 0 is no end. late replies then.
 func (w *waiting) long(c *command.Call, timeout time.Duration, late func(*command.Call)) error {
-	w.begin(&blocked{Wait: clients.NewWait(w.deadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late})
+	b := &blocked{Wait: clients.NewWait(w.deadline(timeout)), command: c.Command, args: cloneArgs(c.Args), late: late}
+	b.OfMaster = true
+	w.begin(b)
+	w.endIfReplica()
 	return shared.ErrBlocked
+}
+
+// endIfReplica ends a wait that only a master has: who made the server a replica may have looked for those who wait before
+// this one did.
+func (w *waiting) endIfReplica() {
+	if s := w.session; w.current.OfMaster && s.server.Following.IsReplica() {
+		s.client.EndWait(clients.Demoted)
+	}
 }
 
 // begin begins a wait. A postponed command is not counted among those that wait, as in Redis.

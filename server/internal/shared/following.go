@@ -61,6 +61,7 @@ type LinkStatus struct {
 	Err       string    // why it is down; "" if nothing has failed
 
 	FullSyncs, PartialSyncs int64 // that the server has had since it began
+	Failures                int64 // of the link since then
 	Ignored                 int64 // commands that failed and were skipped, with replica-ignore-errors
 }
 
@@ -183,7 +184,7 @@ func (f *Following) change(to Master) error {
 	was, _ := f.Master()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
-		f.state.endWritingWaits()
+		f.state.endWaitsOfMaster()
 	}
 	f.mu.Lock()
 	close(f.changed) // which ends the link
@@ -201,10 +202,10 @@ func (f *Following) change(to Master) error {
 	return nil
 }
 
-// endWritingWaits ends the waits of commands such as BLPOP: what a replica gets is not for them.
-func (v *State) endWritingWaits() {
+// endWaitsOfMaster ends the waits of commands such as BLPOP, for what a replica gets is not for them, and of WAIT.
+func (v *State) endWaitsOfMaster() {
 	for _, c := range v.Clients.All() {
-		if w := c.Wait.Load(); w != nil && w.Writes {
+		if w := c.Wait.Load(); w != nil && w.OfMaster {
 			c.EndWait(clients.Demoted)
 		}
 	}
@@ -222,6 +223,7 @@ func (f *Following) note(m Master) {
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
 		Master: m, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Failures: f.status.Failures,
 	}
 	f.up.Store(false)
 	f.is.Store(!m.IsZero())
@@ -272,7 +274,10 @@ func (f *Following) Info(now time.Time) []any {
 	if !s.LastIO.IsZero() {
 		since = int64(now.Sub(s.LastIO) / time.Second)
 	}
-	syncing := 0
+	syncing, stopped := 0, 0
+	if s.Stopped {
+		stopped = 1
+	}
 	if s.State == LinkSyncing {
 		syncing = 1
 	}
@@ -295,7 +300,7 @@ func (f *Following) Info(now time.Time) []any {
 		announced = 0
 	}
 	return append(info, "slave_priority", f.priority(&s), "slave_read_only", 1, "replica_announced", announced, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
-		"replica_ignored_errors", s.Ignored)
+		"replica_ignored_errors", s.Ignored, "replica_link_failures", s.Failures, "replica_stopped", stopped)
 }
 
 // priority is replica-priority, by which Sentinel chooses whom to promote. It is 0, never, for a server that has nothing of a

@@ -30,6 +30,7 @@ type Connections struct {
 	public      bool           // other machines can reach the listener
 	connections sync.WaitGroup // one for each goroutine that serves a connection, or all of them
 	loop        *eventLoop     // serves the connections that it can; nil before the first of them
+	visits      visits         // of replicas
 
 	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
 	conns    map[*conn]struct{} // those with a goroutine of their own

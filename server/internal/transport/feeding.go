@@ -3,7 +3,9 @@ package transport
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,7 +47,15 @@ func (c *conn) feed(ask *replication.Ask) {
 	defer v.Replicas.Leave(f.feeder)
 	client.IsReplica.Store(true)
 	c.session.Account(0)
-	c.transport.log.Info("a replica asks for the stream", "address", client.Remote, "port", ask.Port, "from", ask.ReplID, "next", ask.Next)
+	began, host := time.Now(), client.Remote
+	if at, _, err := net.SplitHostPort(host); err == nil {
+		host = at
+	}
+	host = net.JoinHostPort(host, strconv.Itoa(ask.Port))
+	number, isLogged := c.transport.visits.begin(host)
+	if isLogged {
+		c.transport.log.Info("a replica asks for the stream", "address", client.Remote, "port", ask.Port, "from", ask.ReplID, "next", ask.Next, "visits", number)
+	}
 	var reading sync.WaitGroup
 	reading.Go(f.read)
 	if err = f.write(); err != nil && ctx.Err() != nil {
@@ -53,7 +63,11 @@ func (c *conn) feed(ask *replication.Ask) {
 	}
 	f.close()
 	reading.Wait()
-	c.transport.log.Info("a replica has ended", "address", client.Remote, "error", err)
+	lasted := time.Since(began)
+	c.transport.visits.end(host, lasted)
+	if isLogged || lasted >= steady {
+		c.transport.log.Info("a replica has ended", "address", client.Remote, "port", ask.Port, "error", err)
+	}
 }
 
 // close ends the connection, and with it both goroutines. It may be called by anybody.

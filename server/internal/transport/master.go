@@ -26,6 +26,7 @@ type MasterLink struct {
 	newSession func() *session.Session
 	options    MasterOptions
 	at         replication.Origin // where the last link got; the store knows only of what it was written for
+	retries    retries            // what of it is logged
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
@@ -84,7 +85,7 @@ func (m *MasterLink) Run(ctx context.Context) {
 func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	f, logger := &m.server.Following, m.server.Options.Logger
 	wait := firstRetry
-	last := ""
+	m.retries = retries{}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := m.once(ctx, master)
@@ -100,15 +101,15 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 				s.DownSince = time.Now()
 			}
 			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, err.Error(), stopped, 0
+			s.Failures++
 		})
 		if stopped {
 			logger.Error("a command of the master failed here: the replica differs from its master and stops; REPLICAOF again goes on; INFO replication has the command", "master", master, "error", diverged)
 			<-ctx.Done()
 			return
 		}
-		if err.Error() != last {
-			logger.Warn("the link to the master is down; it is made again", "master", master, "error", err)
-			last = err.Error()
+		if m.retries.failed(err, time.Now()) {
+			logger.Warn("the link to the master is down; it is made again", "master", master, "failures", m.retries.failures, "error", err)
 		}
 		if wasUp || time.Since(began) > lastRetry {
 			wait = firstRetry
@@ -161,7 +162,12 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	if o.Known && m.at.ReplID == o.Origin.ReplID && m.at.Offset > o.Origin.Offset {
 		o.Origin = m.at // after a PING, say: a master that was started again has nothing from before that
 	}
-	l.Link = replication.NewLink(o, replication.Replica{Apply: applier.Apply, Load: l.load})
+	store := m.server.Store
+	l.Link = replication.NewLink(o, replication.Replica{
+		Apply: applier.Apply, Load: l.load,
+		Written:  func() uint64 { return serverside.DB.NextSequence(store) },
+		IsOnDisk: func(written uint64) bool { return serverside.DB.IsOnDisk(store, written) },
+	})
 	err = l.serve()
 	if l.Phase() == replication.Streaming {
 		m.at = l.Position()
@@ -274,14 +280,19 @@ func (r fileReader) Read(p []byte) (int, error) { return r.receive(p) }
 func (l *link) synchronize(rest []byte) error {
 	f := &l.server.Following
 	at := l.Position()
-	l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
+	isLogged := l.retries.begins()
+	if isLogged {
+		l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
+	}
 	f.Report(l.master, func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
 	start := time.Now()
 	err := l.Load(rest, fileReader{l})
 	if err != nil {
 		return fmt.Errorf("full synchronization: %w", err)
 	}
-	l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
+	if isLogged {
+		l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
+	}
 	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++ })
 	return nil
 }
@@ -300,7 +311,7 @@ func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) er
 
 // report shows how the link does.
 func (l *link) report() {
-	at, streaming := l.Position(), l.Phase() == replication.Streaming
+	at, streaming, isNew := l.Position(), l.Phase() == replication.Streaming, false
 	l.server.Following.Report(l.master, func(s *shared.LinkStatus) {
 		s.LastIO = l.heard
 		if !streaming {
@@ -308,12 +319,16 @@ func (l *link) report() {
 		}
 		if s.State != shared.LinkUp {
 			s.State, s.DownSince, s.Err, s.SyncBytes = shared.LinkUp, time.Time{}, "", 0
+			isNew = true
 			if l.IsPartial() {
 				s.PartialSyncs++
 			}
 		}
 		s.Offset, s.ReplID = at.Offset, string(at.ReplID[:])
 	})
+	if isNew && l.retries.up(time.Now()) {
+		l.server.Options.Logger.Info("the link to the master is up", "master", l.master, "failures", l.retries.failures, "goes on", l.IsPartial(), "offset", at.Offset)
+	}
 }
 
 // flush writes the output.
