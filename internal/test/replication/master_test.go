@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -202,4 +204,53 @@ func TestOverLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMemoryOfThoseWhoNeverRead: a replica that takes nothing keeps no more of the stream in memory than its limit, and none
+// of what is written after it has left, however it left.
+func TestMemoryOfThoseWhoNeverRead(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(string(transport), func(t *testing.T) {
+			store, err := db.Open(t.TempDir(), nil) // on a disk: it is not to be counted
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			address, stop := serve(t, store, &server.Options{Transport: transport})
+			defer stop()
+			master := dial(t, address)
+			master.must("CONFIG", "SET", "client-output-buffer-limit", "replica 4mb 0 0", "repl-backlog-size", "1mb")
+			value := strings.Repeat("x", 1<<20)
+			gone := func() bool { return master.info("replication", "connected_slaves") == "0" }
+			for _, leave := range []func(*client){
+				func(*client) {}, // is cut off by the limit
+				func(c *client) { _ = c.conn.Close() },
+				func(*client) { master.must("CLIENT", "KILL", "TYPE", "replica") },
+			} {
+				replica := handshake(t, address, "PSYNC", "?", "-1")
+				replica.until("$EOF:")
+				leave(replica)
+				for range 20 { // far more than the buffers of the sockets
+					master.must("SET", "k", value)
+				}
+				await(t, "the replica has left", gone)
+			}
+			before := heap()
+			for range 200 {
+				master.must("SET", "k", value)
+			}
+			if more := heap() - before; more > 32<<20 {
+				t.Errorf("%d MiB more are in use after 200 MiB of the stream, limit 1", more>>20)
+			}
+		})
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what a finalizer or a pool held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -59,7 +59,7 @@ const (
 // Link is a replica's side of the connection to its master, as a state machine: bytes in, bytes out. It is not safe for
 // concurrent use.
 //
-//	Feed(bytes that arrived)  until Phase is Loading: then the rest of them, and what follows, is read by Load
+//	Feed(bytes that arrived)  until Phase is Loading: then Load reads the rest of them, and what follows
 //	Output(), Sent(n)         what is to be sent
 //	Tick()                    each second
 //
