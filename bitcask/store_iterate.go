@@ -27,14 +27,15 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 		if slot.Type.Alongside() {
 			return true
 		}
-		more := false
+		more := true
 		err = t.withKey(sp, h, slot, func(key []byte) { more = fn(h, key, slot.Type) })
 		return more && err == nil
 	})
 	return err
 }
 
-// withKey finds the name of the key of a slot: in RAM for collections, in its record for strings.
+// withKey calls fn with the name of the key of a slot: it is in RAM for collections, in its record for strings. It does not call fn for a
+// collection that the transaction has emptied, which is in the index until the commit and is no key any more.
 func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(key []byte)) error {
 	if slot.Type != keydir.String {
 		if coll := sp.Dir.CollectionOf(h, slot); !coll.Empty() {

@@ -71,7 +71,7 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 			case slot.Type == keydir.String:
 				w.window = append(w.window, walkKey{h, slot.Loc})
 			default:
-				more := false
+				more := true
 				err = t.withKey(sp, h, slot, func(key []byte) { more = fn(key, slot.Type) })
 				return more && err == nil
 			}

@@ -93,3 +93,41 @@ func TestSwapAndFlushWithinTransaction(t *testing.T) {
 	equal(t, "after another new start", whole(t, s), [2]string{"left: \"x\" -62135596800000\n", before[0]})
 	must(t, s.Close())
 }
+
+// TestSwapAndFlushWithEmptiedKeys: a transaction that has emptied collections swaps and deletes all other keys, and lists and counts them.
+func TestSwapAndFlushWithEmptiedKeys(t *testing.T) {
+	const keys = 400
+	fill := func(s *db.Store) {
+		for i := range keys {
+			name := fmt.Sprint("key", i)
+			if i%2 == 0 {
+				must(t, first(s.Hash(name).Put("field", nil)))
+			} else {
+				must(t, s.String(name).Put(nil))
+			}
+		}
+	}
+	empty := func(tx *db.Tx) {
+		for i := 0; i < keys; i += 4 {
+			must(t, first(tx.Hash(fmt.Sprint("key", i)).Delete("field")))
+		}
+		equal(t, "keys in the transaction", len(ok[[]string](t)(tx.Keyspace().Keys("*"))), keys*3/4)
+		equal(t, "number of keys in the transaction", tx.Len(), keys*3/4)
+	}
+	for name, test := range map[string]struct {
+		do          func(tx *db.Tx) error
+		here, there int
+	}{
+		"flush": {func(tx *db.Tx) error { return tx.Flush() }, 0, 0},
+		"swap":  {func(tx *db.Tx) error { return tx.Swap(0, 1) }, 0, keys * 3 / 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ok[*db.Store](t)(db.Open("store", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem()})))
+			defer s.Close()
+			fill(s)
+			must(t, s.Update(func(tx *db.Tx) error { empty(tx); return test.do(tx) }))
+			equal(t, "keys", len(ok[[]string](t)(s.Keyspace().Keys("*"))), test.here)
+			equal(t, "keys of the other namespace", len(ok[[]string](t)(ok[*db.Store](t)(s.Use(1)).Keyspace().Keys("*"))), test.there)
+		})
+	}
+}
