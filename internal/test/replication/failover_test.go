@@ -232,21 +232,41 @@ func TestFailoverEnds(t *testing.T) {
 	want(t, master, "2", "GET", "paused")
 }
 
-// TestFailoverForced: at the end of its time the target becomes the master, though it has acknowledged nothing.
+// TestFailoverForced: at the end of its time the target becomes the master, though it answers nothing. While it does not, the server
+// is a replica, also after it was killed; ABORT makes it the master again.
 func TestFailoverForced(t *testing.T) {
 	g := &group{t: t}
 	g.add(false, "")
 	g.add(false, "")
 	a, b := g.nodes[0], g.nodes[1]
 	await(t, "it follows", func() bool { return b.info("master_link_status") == "up" })
-	b.signal(syscall.SIGSTOP)
+	force := func() {
+		t.Helper()
+		b.signal(syscall.SIGSTOP)
+		master := dial(t, "127.0.0.1:"+a.port)
+		master.must("INCR", "lacked")
+		master.must("FAILOVER", "TO", "127.0.0.1", b.port, "FORCE", "TIMEOUT", "100")
+		await(t, "it is handed over", func() bool { return a.info("master_failover_state") == "failover-in-progress" })
+		want(t, master, readOnly, "INCR", "lacked")
+	}
+	force()
 	master := dial(t, "127.0.0.1:"+a.port)
-	master.must("INCR", "lacked")
-	master.must("FAILOVER", "TO", "127.0.0.1", b.port, "FORCE", "TIMEOUT", "100")
-	await(t, "it is handed over", func() bool { return a.info("master_failover_state") == "failover-in-progress" })
+	want(t, master, "(error) NOMASTERLINK Can't SYNC while failing over", "PSYNC", "?", "-1")
+	master.must("FAILOVER", "ABORT")
+	want(t, master, "2", "INCR", "lacked")
+	b.signal(syscall.SIGCONT)
+	awaitRoles(t, master, dial(t, "127.0.0.1:"+b.port))
+	force()
+	a.signal(syscall.SIGKILL)
+	a.start()
+	master = dial(t, "127.0.0.1:"+a.port)
+	wantInfo(t, master, "master_failover_state", "failover-in-progress")
 	want(t, master, readOnly, "INCR", "lacked")
 	b.signal(syscall.SIGCONT)
-	awaitRoles(t, dial(t, "127.0.0.1:"+b.port), master)
+	successor := dial(t, "127.0.0.1:"+b.port)
+	awaitRoles(t, successor, master)
+	awaitCaughtUp(t, successor, master)
+	wantSame(t, successor, master)
 }
 
 // TestFailoverRefusedByTarget: a replica that refuses to become the master leaves the master what it was.
