@@ -144,6 +144,8 @@ var storeUses = map[string]struct {
 	"Origin":         {func(_ *testing.T, s *db.Store) error { serverside.DB.Origin(s); return nil }, false},
 	"ReplicaOf":      {func(_ *testing.T, s *db.Store) error { serverside.DB.ReplicaOf(s); return nil }, false},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
+	"HoldWrites":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.HoldWrites(s, false) }, true},
+	"HandOver":       {func(_ *testing.T, s *db.Store) error { return serverside.DB.HandOver(s, nil, serverside.Origin{}) }, true},
 	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},
 	"EndLoading":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.EndLoading(s) }, true},
 	"Install":        {func(_ *testing.T, s *db.Store) error { return serverside.DB.Install(s, nil, serverside.Origin{}) }, true},

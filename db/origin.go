@@ -35,6 +35,7 @@ const (
 // replica is what a store has of its master.
 type replica struct {
 	is     atomic.Bool   // writes are the master's alone, and nothing expires
+	held   atomic.Bool   // writes are refused as if it were
 	shadow atomic.Uint64 // namespaces that are being loaded: the first << 32 | how many; 0: none
 }
 
@@ -100,10 +101,25 @@ func (t *txState) passedFor() int64 {
 
 // refusesWrites refuses what is not a part of a transaction. Everything is locked.
 func (c *core) refusesWrites() error {
-	if c.replica.is.Load() {
+	if c.replica.refuses() {
 		return ErrReplica
 	}
 	return nil
+}
+
+// refuses reports whether writes are refused but those of a master.
+func (r *replica) refuses() bool { return r.is.Load() || r.held.Load() }
+
+// holdWrites refuses writes as those to a replica are, or lets them be again. When it returns, none goes on.
+func (s *Store) holdWrites(on bool) error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	_, err := s.lockedAll(func(*bitcask.Tx) (uint64, error) {
+		s.replica.held.Store(on)
+		return 0, nil
+	})
+	return err
 }
 
 // replicaOf is the value of stave:replicaof, which ends with the id of the store: a backup of a replica is none. Neither is a
@@ -125,10 +141,19 @@ func (s *Store) ownReplicaOf() []byte {
 
 // setReplicaOf writes stave:replicaof, whose value is the server's, and makes the store a replica or ends that. A store
 // that is no replica any more, or becomes one without having been one, forgets where it stood: its data are its own.
-func (s *Store) setReplicaOf(value []byte, is bool) error {
+func (s *Store) setReplicaOf(value []byte, is bool) error { return s.become(value, is, nil) }
+
+// handOver is setReplicaOf for a store whose stream the new master continues: at is where it stands in that.
+func (s *Store) handOver(value []byte, at calls.Origin) error { return s.become(value, true, &at) }
+
+func (s *Store) become(value []byte, is bool, at *calls.Origin) error {
 	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
-		if !is || !s.replica.is.Load() {
-			if err := t.PutSystem(originName, nil); err != nil {
+		var origin []byte
+		if at != nil {
+			origin = s.encodeOrigin(*at)
+		}
+		if !is || !s.replica.is.Load() || at != nil {
+			if err := t.PutSystem(originName, origin); err != nil {
 				return 0, err
 			}
 		}

@@ -34,6 +34,8 @@ func init() {
 		Origin:                (*Store).origin,
 		ReplicaOf:             (*Store).replicaOf,
 		SetReplicaOf:          (*Store).setReplicaOf,
+		HandOver:              (*Store).handOver,
+		HoldWrites:            (*Store).holdWrites,
 		BeginLoading:          (*Store).beginLoading,
 		Shadow:                (*Tx).shadow,
 		Install:               (*Store).install,

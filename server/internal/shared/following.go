@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -58,6 +59,7 @@ type LinkStatus struct {
 	DownSince time.Time // zero while it is up
 	SyncBytes int64     // loaded of the full synchronization that runs
 	Stopped   bool      // it does not try again by itself
+	HandsOver bool      // the master is the server's successor, and is to be told so: see Failover
 	Err       string    // why it is down; "" if nothing has failed
 
 	FullSyncs, PartialSyncs int64 // that the server has had since it began
@@ -81,24 +83,32 @@ type Following struct {
 	idle       chan struct{} // closed while nothing is applied
 }
 
-// The record of the store: the state, what the setting said when it was written, and the master, each a line.
-func encodeFollowing(m Master, configured string) []byte {
+// The record of the store: the state, what the setting said when it was written, the master, and "failover" if that is still
+// to become one, each a line.
+func encodeFollowing(m Master, configured string, handsOver bool) []byte {
 	if m.IsZero() {
 		return []byte("n\n" + configured + "\n")
 	}
-	return fmt.Appendf([]byte{serverside.IsReplica}, "\n%s\n%s %d\n", configured, m.Host, m.Port)
+	b := fmt.Appendf([]byte{serverside.IsReplica}, "\n%s\n%s %d\n", configured, m.Host, m.Port)
+	if handsOver {
+		b = append(b, handsOverLine...)
+	}
+	return b
 }
 
-func decodeFollowing(value []byte) (m Master, configured string, err error) {
+const handsOverLine = "failover\n"
+
+func decodeFollowing(value []byte) (m Master, configured string, handsOver bool, err error) {
 	lines := bytes.Split(value, []byte("\n"))
 	if len(value) == 0 || len(lines) < 2 {
-		return m, "", nil
+		return m, "", false, nil
 	}
 	configured = string(lines[1])
 	if value[0] == serverside.IsReplica && len(lines) > 2 {
 		m, err = parseMaster(string(lines[2]))
+		handsOver = bytes.HasSuffix(value, []byte("\n"+handsOverLine))
 	}
-	return m, configured, err
+	return m, configured, handsOver, err
 }
 
 // Start takes up what was before: the setting replicaof counts when it is another one than when the store noted its master
@@ -109,7 +119,7 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 	f.changed, f.idle = make(chan struct{}), make(chan struct{})
 	close(f.idle)
 	f.status.Offset = -1
-	kept, configured, err := decodeFollowing(serverside.DB.ReplicaOf(v.Store))
+	kept, configured, handsOver, err := decodeFollowing(serverside.DB.ReplicaOf(v.Store))
 	if err != nil {
 		return fmt.Errorf("server: the record of the store's master: %w", err)
 	}
@@ -121,15 +131,16 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 		setting = configured
 	}
 	f.configured = setting
+	if setting != configured && asked != kept {
+		return f.change(asked, nil)
+	}
+	if f.note(kept, handsOver); handsOver {
+		v.Failover.resume()
+	}
 	if setting == configured {
-		f.note(kept)
 		return nil
 	}
-	if asked == kept {
-		f.note(kept)
-		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting), !kept.IsZero())
-	}
-	return f.change(asked)
+	return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero())
 }
 
 // IsReplica reports whether the server has a master.
@@ -177,11 +188,13 @@ func (f *Following) Setting() string {
 func (f *Following) Change(to Master) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	return f.change(to)
+	return f.change(to, nil)
 }
 
-func (f *Following) change(to Master) error {
-	was, _ := f.Master()
+// change changes the master. successor is the position of the server in the stream of its own that the new master has all
+// of, and is to continue; nil for another one.
+func (f *Following) change(to Master, successor *replication.Origin) error {
+	was := f.Status()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
 		f.state.endWaitsOfMaster()
@@ -193,12 +206,19 @@ func (f *Following) change(to Master) error {
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
-	err := serverside.DB.SetReplicaOf(f.state.Store, encodeFollowing(to, f.configured), !to.IsZero())
+	handsOver := successor != nil
+	record := encodeFollowing(to, f.configured, handsOver)
+	var err error
+	if handsOver {
+		err = serverside.DB.HandOver(f.state.Store, record, *successor)
+	} else {
+		err = serverside.DB.SetReplicaOf(f.state.Store, record, !to.IsZero())
+	}
 	if err != nil {
-		f.note(was)
+		f.note(was.Master, was.HandsOver)
 		return err
 	}
-	f.note(to)
+	f.note(to, handsOver)
 	return nil
 }
 
@@ -212,7 +232,7 @@ func (v *State) endWaitsOfMaster() {
 }
 
 // note makes the server the replica of a master, for its sessions and its link.
-func (f *Following) note(m Master) {
+func (f *Following) note(m Master, handsOver bool) {
 	f.state.Replicas.Refuse(!m.IsZero())
 	offset := int64(-1)
 	if origin, known := serverside.DB.Origin(f.state.Store); known {
@@ -222,7 +242,7 @@ func (f *Following) note(m Master) {
 	close(f.changed)
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
-		Master: m, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Master: m, HandsOver: handsOver, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
 		Failures: f.status.Failures,
 	}
 	f.up.Store(false)
