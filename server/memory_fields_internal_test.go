@@ -36,6 +36,7 @@ shared.State           operator Users Settings
 replication.Feeders       ours     snapshots
 shared.Following          operator configured
 shared.Following          ours     changed idle
+shared.Failover           ours     state requested
 shared.Master             operator Host
 shared.LinkStatus         bounded  State ReplID Err
 server.following          ours     stop
