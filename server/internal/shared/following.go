@@ -120,12 +120,14 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 		setting = configured
 	}
 	f.configured = setting
-	if setting == configured {
-		f.note(kept)
-		return nil
+	if !kept.IsZero() {
+		v.Replicas.Resume()
 	}
-	if asked == kept {
-		f.note(kept)
+	f.note(kept)
+	switch {
+	case setting == configured:
+		return nil
+	case asked == kept:
 		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting), !kept.IsZero())
 	}
 	return f.change(asked)
@@ -192,13 +194,24 @@ func (f *Following) change(to Master) error {
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
-	err := serverside.DB.SetReplicaOf(f.state.Store, encodeFollowing(to, f.configured), !to.IsZero())
-	if err != nil {
+	if err := f.keep(was, to); err != nil {
 		f.note(was)
 		return err
 	}
 	f.note(to)
 	return nil
+}
+
+// keep makes the store, and the stream for replicas, those of a replica or of a master.
+func (f *Following) keep(was, to Master) error {
+	store, value := f.state.Store, encodeFollowing(to, f.configured)
+	switch {
+	case was.IsZero() && !to.IsZero():
+		return f.state.Replicas.Follow(func(at func() (serverside.Origin, bool)) error { return serverside.DB.SetReplicaAt(store, value, at) })
+	case !was.IsZero() && to.IsZero():
+		return f.state.Replicas.Lead(func() error { return serverside.DB.SetReplicaOf(store, value, false) })
+	}
+	return serverside.DB.SetReplicaOf(store, value, !to.IsZero())
 }
 
 // endWritingWaits ends the waits of commands such as BLPOP: what a replica gets is not for them.
@@ -212,7 +225,6 @@ func (v *State) endWritingWaits() {
 
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master) {
-	f.state.Replicas.Refuse(!m.IsZero())
 	f.mu.Lock()
 	close(f.changed)
 	f.changed = make(chan struct{})
