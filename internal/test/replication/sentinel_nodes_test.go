@@ -151,11 +151,12 @@ const masterName = "main"
 
 // options of a group.
 type groupOptions struct {
-	kinds     string // a word for each node, the first of which is the master
-	settings  string // lines of all nodes
-	sentinels string // lines of all Sentinels
-	password  string
-	patient   bool // the Sentinels have their own periods, and not such as shorten a test
+	kinds    string // a word for each node, the first of which is the master
+	settings string // lines of all nodes
+	password string
+	patient  bool // the Sentinels have their own periods, and not such as shorten a test
+	// sentinelFile is the file of a Sentinel, for its port and directory and the port of the master; nil for a short one.
+	sentinelFile func(port, dir, master string) string
 }
 
 // downAfter is when a Sentinel takes a node for down.
@@ -210,8 +211,11 @@ func (g *group) add(isRedis bool, settings string) {
 // addSentinel adds a Sentinel.
 func (g *group) addSentinel(i int, o groupOptions) {
 	dir, port := g.t.TempDir(), redisserver.FreePort(g.t)
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\nsentinel failover-timeout %[3]s 6000\n%[7]s",
-		port, dir, masterName, g.nodes[0].port, masterName, downAfter.Milliseconds(), o.sentinels)
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\nsentinel failover-timeout %[3]s 6000\n",
+		port, dir, masterName, g.nodes[0].port, masterName, downAfter.Milliseconds())
+	if o.sentinelFile != nil {
+		text = o.sentinelFile(port, dir, g.nodes[0].port)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
