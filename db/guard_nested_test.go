@@ -143,9 +143,12 @@ var storeUses = map[string]struct {
 	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.Libraries(s); return err }, false},
 	"Origin":         {func(_ *testing.T, s *db.Store) error { serverside.DB.Origin(s); return nil }, false},
 	"ReplicaOf":      {func(_ *testing.T, s *db.Store) error { serverside.DB.ReplicaOf(s); return nil }, false},
+	"SetReplicaAt": {func(_ *testing.T, s *db.Store) error {
+		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func() (serverside.Origin, bool) { return serverside.Origin{}, false })
+	}, true},
+	"KeepOrigin":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
 	"HoldWrites":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.HoldWrites(s, false) }, true},
-	"HandOver":       {func(_ *testing.T, s *db.Store) error { return serverside.DB.HandOver(s, nil, serverside.Origin{}) }, true},
 	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},
 	"EndLoading":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.EndLoading(s) }, true},
 	"Install":        {func(_ *testing.T, s *db.Store) error { return serverside.DB.Install(s, nil, serverside.Origin{}) }, true},

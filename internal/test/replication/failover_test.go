@@ -115,12 +115,6 @@ func awaitRoles(t *testing.T, master, replica *client) {
 	})
 }
 
-// port is that of the server that a client is connected to.
-func (c *client) port() string {
-	_, port, _ := net.SplitHostPort(c.conn.RemoteAddr().String())
-	return port
-}
-
 // TestFailover: the role goes to the replica and back again under load, between all pairs. Nothing that was acknowledged is lost, and
 // nothing is done twice.
 func TestFailover(t *testing.T) {
@@ -131,6 +125,7 @@ func TestFailover(t *testing.T) {
 			prepare(a)
 			b.must("REPLICAOF", "127.0.0.1", a.port())
 			awaitRoles(t, a, b)
+			first := a
 			l := startCounting(4, a.port(), b.port())
 			for i := range 6 {
 				awaitCaughtUp(t, a, b)
@@ -147,6 +142,11 @@ func TestFailover(t *testing.T) {
 			l.wantAll(t, a)
 			awaitCaughtUp(t, a, b)
 			wantSame(t, a, b)
+			for _, c := range []*client{a, b} {
+				if n := c.info("stats", "sync_full"); n != map[bool]string{true: "1", false: "0"}[c == first] {
+					t.Errorf("%s has served %s full synchronizations", c.port(), n)
+				}
+			}
 		})
 	}
 }
@@ -251,7 +251,7 @@ func TestFailoverForced(t *testing.T) {
 	}
 	force()
 	master := dial(t, "127.0.0.1:"+a.port)
-	want(t, master, "(error) NOMASTERLINK Can't SYNC while failing over", "PSYNC", "?", "-1")
+	want(t, master, "(error) NOMASTERLINK...", "PSYNC", "?", "-1")
 	master.must("FAILOVER", "ABORT")
 	want(t, master, "2", "INCR", "lacked")
 	b.signal(syscall.SIGCONT)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
-	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/shared"
@@ -103,11 +102,11 @@ func psyncCommand(a *Caller, c *command.Call) error {
 // takeOver makes the server, a replica, the master: its master asks for that, which becomes one of its replicas.
 func takeOver(a *Caller, id string) error {
 	f := &a.State.Following
-	at, known := serverside.DB.Origin(a.State.Store)
+	at, known := a.State.Replicas.Stream.Origin()
 	switch {
 	case !f.IsReplica():
 		return command.Error("ERR PSYNC FAILOVER can't be sent to a master.")
-	case id == "" || !strings.EqualFold(id, f.Status().ReplID) && !(known && strings.EqualFold(id, string(at.ReplID[:]))):
+	case !known || !strings.EqualFold(id, string(at.ReplID[:])):
 		return command.Error("ERR PSYNC FAILOVER replid must match my replid.")
 	}
 	a.State.Options.Logger.Info("the master hands over its role", "client", a.Client.Remote)
@@ -124,10 +123,10 @@ func follow(a *Caller, ask *replication.Ask) error {
 		ask.Peer = *peer
 	}
 	switch {
+	case a.State.Following.IsStale():
+		return replication.ErrNoMasterLink
 	case a.Follow == nil:
 		return command.Error("ERR there is no connection to send the stream on: this is an embedded session.")
-	case a.State.Failover.Phase() == shared.HandingOver:
-		return command.Error("NOMASTERLINK Can't SYNC while failing over")
 	case !ask.EOF:
 		return command.Error("ERR the file is sent with a mark at its end, which the replica has to ask for: REPLCONF capa eof")
 	}

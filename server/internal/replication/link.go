@@ -37,19 +37,18 @@ type Options struct {
 
 // Replica is what a link does to its replica. An error ends the link.
 type Replica struct {
-	// Apply executes commands in one commit, which also notes the position after them. The arguments are valid until it
-	// returns.
-	Apply func(commands []Command, after Origin) error
+	// Apply executes commands in one commit, which also notes the position after them. received are the bytes that they came
+	// in, in order and without a gap, for those who replicate from this replica; there may be no commands in them, and then
+	// there is nothing to be committed. All arguments are valid until it returns.
+	Apply func(commands []Command, received []byte, after Origin) error
 	// Load replaces everything by the RDB file that r begins with, in a way that leaves the old data or the new, and notes the
-	// position. Before that it calls ended with what comes after the file; an error of that is its own.
-	Load func(r io.Reader, at Origin, ended func(after io.Reader) error) error
+	// position, with the database that the file says. Before that it calls ended with what comes after the file; an error of that
+	// is its own.
+	Load func(r io.Reader, at Origin, ended func(after io.Reader) error) (database int, err error)
 	// Written is a number that grows with each commit of the replica, and IsOnDisk reports whether all commits up to such a
 	// number are on disk. Written is nil where nothing is said of the disk.
 	Written  func() uint64
 	IsOnDisk func(written uint64) bool
-	// Received gets the bytes of the stream, in order and without a gap, after they have been applied, for those who replicate
-	// from this replica (Stream.Feed is to take them); nil: nobody does.
-	Received func(b []byte, after Origin)
 }
 
 // Phase is what a link does.
@@ -96,7 +95,7 @@ type Link struct {
 	kept     int    // commands of pending whose arguments are copies
 	size     int    // of pending, in bytes
 	inMulti  bool   // within the master's MULTI
-	raw      []byte // of the stream, as far as it was not passed on
+	raw      []byte // of the stream, as far as it was not applied
 }
 
 // mark is a position, and what the replica had written when it had applied what is before it.

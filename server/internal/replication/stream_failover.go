@@ -1,27 +1,15 @@
 package replication
 
-import "errors"
-
-// ErrNoStream is returned where there is no stream, and so no replica.
-var ErrNoStream = errors.New("there is no stream for replicas")
-
-// CaughtUp returns a replica that has acknowledged every commit: the one at an address, or any where host is "".
+// CaughtUp returns a replica that has acknowledged all of the stream: the one at an address, or any where host is "". It can be
+// the master in place of this server, which goes on as its replica without a full synchronization.
 func (s *Stream) CaughtUp(host string, port int) (atHost string, atPort int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.feeders {
 		address := f.address()
-		if f.phase == online && f.acked >= s.committed && (host == "" || host == address && port == f.ask.Port) {
+		if f.phase == online && f.acked >= s.offset && (host == "" || host == address && port == f.ask.Port) {
 			return address, f.ask.Port, true
 		}
 	}
 	return "", 0, false
-}
-
-// At is where the newest commit ends, after which the stream has nothing for the store.
-func (s *Stream) At() (at Origin, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id, err := parseReplID(s.id)
-	return Origin{ReplID: id, Offset: s.committed, Database: max(s.database, 0)}, err == nil && s.begun
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
-	"github.com/stavedb/stave/server/internal/replication"
 )
 
 // FailoverPhase is how far a FAILOVER has got.
@@ -26,10 +25,10 @@ func (p FailoverPhase) String() string {
 
 // Failover hands the role of the master over to a replica.
 //
-//  1. Writes are paused, and wait, until a replica has acknowledged every commit.
+//  1. Writes are paused, and wait, until a replica has acknowledged the whole stream.
 //  2. The store refuses writes, for some may have passed the pause; if the replica lacks one of these, 1 goes on.
-//  3. The server becomes the replica of that one, in the commit that also has where it stands in its own stream. Its link
-//     asks, by PSYNC FAILOVER, that the other one becomes the master.
+//  3. The server becomes the replica of that one, in a commit that also has where both stand in the stream. Its link asks, by
+//     PSYNC FAILOVER, that the other one becomes the master.
 //  4. The other one has: the pause ends, and what was paused is refused with READONLY.
 //
 // No acknowledged write is lost, for between 2 and 4 there are none. A server that is killed after 3 is a replica when it is
@@ -202,15 +201,11 @@ func (f *Failover) done() {
 // resume goes on with one that was handing over when the server ended.
 func (f *Failover) resume() { f.phase.Store(int32(HandingOver)) }
 
-// handOver makes the server the replica of its successor, in a commit with its position in the stream that the two share.
+// handOver makes the server the replica of its successor.
 func (f *Following) handOver(to Master) error {
-	at, ok := f.state.Replicas.Stream.At()
-	if !ok {
-		return replication.ErrNoStream
-	}
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	return f.change(to, &at)
+	return f.change(to, true)
 }
 
 // TookOver notes that the successor has become the master: the server is one of its replicas, as any other. If the master is

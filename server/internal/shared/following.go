@@ -13,7 +13,6 @@ import (
 
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/clients"
-	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/settings"
 )
 
@@ -131,16 +130,19 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 		setting = configured
 	}
 	f.configured = setting
-	if setting != configured && asked != kept {
-		return f.change(asked, nil)
+	if !kept.IsZero() {
+		v.Replicas.Resume()
 	}
 	if f.note(kept, handsOver); handsOver {
 		v.Failover.resume()
 	}
-	if setting == configured {
+	switch {
+	case setting == configured:
 		return nil
+	case asked == kept:
+		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero())
 	}
-	return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero())
+	return f.change(asked, false)
 }
 
 // IsReplica reports whether the server has a master.
@@ -188,12 +190,11 @@ func (f *Following) Setting() string {
 func (f *Following) Change(to Master) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	return f.change(to, nil)
+	return f.change(to, false)
 }
 
-// change changes the master. successor is the position of the server in the stream of its own that the new master has all
-// of, and is to continue; nil for another one.
-func (f *Following) change(to Master, successor *replication.Origin) error {
+// change changes the master, to one that is to be told to become one if the server hands over.
+func (f *Following) change(to Master, handsOver bool) error {
 	was := f.Status()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
@@ -206,20 +207,24 @@ func (f *Following) change(to Master, successor *replication.Origin) error {
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
-	handsOver := successor != nil
-	record := encodeFollowing(to, f.configured, handsOver)
-	var err error
-	if handsOver {
-		err = serverside.DB.HandOver(f.state.Store, record, *successor)
-	} else {
-		err = serverside.DB.SetReplicaOf(f.state.Store, record, !to.IsZero())
-	}
-	if err != nil {
+	if err := f.keep(was.Master, to, handsOver); err != nil {
 		f.note(was.Master, was.HandsOver)
 		return err
 	}
 	f.note(to, handsOver)
 	return nil
+}
+
+// keep makes the store, and the stream for replicas, those of a replica or of a master.
+func (f *Following) keep(was, to Master, handsOver bool) error {
+	store, value := f.state.Store, encodeFollowing(to, f.configured, handsOver)
+	switch {
+	case was.IsZero() && !to.IsZero():
+		return f.state.Replicas.Follow(func(at func() (serverside.Origin, bool)) error { return serverside.DB.SetReplicaAt(store, value, at) })
+	case !was.IsZero() && to.IsZero():
+		return f.state.Replicas.Lead(func() error { return serverside.DB.SetReplicaOf(store, value, false) })
+	}
+	return serverside.DB.SetReplicaOf(store, value, !to.IsZero())
 }
 
 // endWaitsOfMaster ends the waits of commands such as BLPOP, for what a replica gets is not for them, and of WAIT.
@@ -233,10 +238,9 @@ func (v *State) endWaitsOfMaster() {
 
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master, handsOver bool) {
-	f.state.Replicas.Refuse(!m.IsZero())
 	offset := int64(-1)
-	if origin, known := serverside.DB.Origin(f.state.Store); known {
-		offset = origin.Offset
+	if at, begun := f.state.Replicas.Stream.Origin(); begun {
+		offset = at.Offset
 	}
 	f.mu.Lock()
 	close(f.changed)
