@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
@@ -22,8 +23,14 @@ func TestMain(m *testing.M) {
 		serveChild(dir)
 		return
 	}
+	if file := os.Getenv(childConfig); file != "" {
+		os.Exit(cli.Run([]string{"stave", "serve", "--config", file}, os.Stdin, os.Stdout, os.Stderr))
+	}
 	leak.VerifyTestMain(m)
 }
+
+// childConfig names the file of settings of a process that this test binary is started as: stave serve.
+const childConfig = "STAVE_TEST_CONFIG"
 
 // client is a connection to either server.
 type client struct {

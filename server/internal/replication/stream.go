@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
@@ -46,6 +47,8 @@ type Stream struct {
 	pinged    time.Time
 	sequence  uint64 // of the store, after the newest commit
 	broken    int64  // how often it had to begin anew, since a commit could not be described
+
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -81,6 +84,7 @@ func (s *Stream) Begin(sequence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(sequence)
+	s.offerMessages()
 }
 
 func (s *Stream) begin(sequence uint64) {
@@ -88,12 +92,16 @@ func (s *Stream) begin(sequence uint64) {
 	s.blocks = []*block{{start: s.offset}}
 }
 
+// offerMessages lets clients' messages be added where the stream is this server's own.
+func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received) }
+
 // End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
 func (s *Stream) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()
 	s.begun, s.received, s.blocks = false, false, nil
+	s.offerMessages()
 }
 
 // encode is where the stream is, for resume:
@@ -186,6 +194,18 @@ func (s *Stream) Ping(now time.Time, period time.Duration) {
 	case now.Sub(s.pinged) >= period:
 		s.pinged = now
 		s.send("PING")
+	}
+}
+
+// publish adds a message, which comes after all commits so far. It takes no SELECT: messages have no database.
+func (s *Stream) publish(message []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.takesMessages.Load() { // else it has ended meanwhile
+		s.append(message)
+		s.committed = s.offset // WAIT after it waits for it
+		s.trim()
+		s.wake()
 	}
 }
 

@@ -28,9 +28,9 @@ type MasterLink struct {
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
 type MasterOptions struct {
-	Password, User func() string
-	ListeningPort  func() string
-	TLS            func() (*tls.Config, error) // nil, nil: without
+	Password, User         func() string
+	Address, ListeningPort func() string               // that the master shows of this server; "" for that of the connection
+	TLS                    func() (*tls.Config, error) // nil, nil: without
 }
 
 // NewMasterLink returns a link of a server; Run begins it.
@@ -154,7 +154,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
 	defer applier.Close()
 	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
-	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
+	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
