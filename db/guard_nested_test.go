@@ -143,6 +143,10 @@ var storeUses = map[string]struct {
 	"Libraries":      {func(_ *testing.T, s *db.Store) error { _, err := serverside.DB.Libraries(s); return err }, false},
 	"Origin":         {func(_ *testing.T, s *db.Store) error { serverside.DB.Origin(s); return nil }, false},
 	"ReplicaOf":      {func(_ *testing.T, s *db.Store) error { serverside.DB.ReplicaOf(s); return nil }, false},
+	"SetReplicaAt": {func(_ *testing.T, s *db.Store) error {
+		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func() (serverside.Origin, bool) { return serverside.Origin{}, false })
+	}, true},
+	"KeepOrigin":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
 	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},
 	"EndLoading":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.EndLoading(s) }, true},

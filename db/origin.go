@@ -126,11 +126,29 @@ func (s *Store) ownReplicaOf() []byte {
 // setReplicaOf writes stave:replicaof, whose value is the server's, and makes the store a replica or ends that. A store
 // that is no replica any more, or becomes one without having been one, forgets where it stood: its data are its own.
 func (s *Store) setReplicaOf(value []byte, is bool) error {
+	return s.noteReplica(value, is, func() []byte {
+		if is && s.replica.is.Load() {
+			return s.base.System(originName)
+		}
+		return nil
+	})
+}
+
+// setReplicaAt makes a store a replica that stands somewhere, since its data are those of a stream.
+func (s *Store) setReplicaAt(value []byte, at func() (calls.Origin, bool)) error {
+	return s.noteReplica(value, true, func() []byte {
+		if o, ok := at(); ok {
+			return s.encodeOrigin(o)
+		}
+		return nil
+	})
+}
+
+// noteReplica is setReplicaOf with the value of stave:origin, which is asked for when everything is locked.
+func (s *Store) noteReplica(value []byte, is bool, origin func() []byte) error {
 	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
-		if !is || !s.replica.is.Load() {
-			if err := t.PutSystem(originName, nil); err != nil {
-				return 0, err
-			}
+		if err := t.PutSystem(originName, origin()); err != nil {
+			return 0, err
 		}
 		id := s.base.StoreID()
 		if err := t.PutSystem(replicaOfName, slices.Concat(value, id[:])); err != nil {
@@ -144,6 +162,20 @@ func (s *Store) setReplicaOf(value []byte, is bool) error {
 	})
 	if err != nil {
 		return fmt.Errorf("db: noting whose replica the store is: %w", err)
+	}
+	return s.Sync()
+}
+
+// keepOrigin is putOrigin in a commit of its own, for a position that differs from the last one by nothing to be written.
+func (s *Store) keepOrigin(o calls.Origin) error {
+	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		if err := t.PutSystem(originName, s.encodeOrigin(o)); err != nil {
+			return 0, err
+		}
+		return t.Commit()
+	})
+	if err != nil {
+		return fmt.Errorf("db: noting where the replica stands: %w", err)
 	}
 	return s.Sync()
 }

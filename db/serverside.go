@@ -34,6 +34,8 @@ func init() {
 		Origin:                (*Store).origin,
 		ReplicaOf:             (*Store).replicaOf,
 		SetReplicaOf:          (*Store).setReplicaOf,
+		SetReplicaAt:          (*Store).setReplicaAt,
+		KeepOrigin:            (*Store).keepOrigin,
 		BeginLoading:          (*Store).beginLoading,
 		Shadow:                (*Tx).shadow,
 		Install:               (*Store).install,

@@ -37,7 +37,8 @@ var elsewhere = map[string]string{
 
 	"(*db.Tx).commit":             "Commit adds the counts of collections that have changed, and tombstones of those that txn has emptied",
 	"(*db.Tx).putOrigin":          "where a replica stands",
-	"(*db.Store).setReplicaOf":    "whose replica the store is",
+	"(*db.Store).keepOrigin":      "the same",
+	"(*db.Store).noteReplica":     "whose replica the store is, and where it stands",
 	"(*db.Store).beginLoading":    "that a replica loads",
 	"(*db.core).putClock":         "the clock",
 	"(*db.Store).forgetShown":     "the clock",

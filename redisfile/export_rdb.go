@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/keypages"
@@ -34,6 +36,8 @@ type ExportOptions struct {
 	Sort bool
 	// Progress is called before each key with the bytes and keys written so far. It must be quick. Default: none.
 	Progress func(bytes, keys int64)
+	// Aux are further records of the file's making, by name, such as repl-stream-db. Default: none.
+	Aux map[string]string
 }
 
 // An ExportResult is what an export wrote.
@@ -72,6 +76,9 @@ func ExportRDB(ctx context.Context, store *db.Store, w io.Writer, o ExportOption
 	e := &exporter{file: rdb.NewFileWriter(w, o.Version), o: o}
 	e.result.Broken = broken
 	e.file.Aux("redis-bits", "64")
+	for _, name := range slices.Sorted(maps.Keys(o.Aux)) {
+		e.file.Aux(name, o.Aux[name])
+	}
 	e.libraries(libraries)
 	pages.Begin = func(store *db.Store) error {
 		e.file.Database(store.Namespace(), store.Len())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/internal/socket"
@@ -38,7 +39,8 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	v.mu.Unlock()
 	v.state.AddServing(1)
 	defer v.state.AddServing(-1)
-	defer v.follow()()
+	unfollow := sync.OnceFunc(v.follow())
+	defer unfollow()
 	ctx, shutDown := context.WithCancel(ctx)
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
@@ -53,6 +55,9 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 		err = nil
 		t.Linger(ctx)
 	default:
+	}
+	if ctx.Err() != nil {
+		unfollow() // so that the server's own replicas have all that it has when it ends
 	}
 	t.Shutdown()
 	if ctx.Err() != nil {

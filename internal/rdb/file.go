@@ -115,6 +115,9 @@ type FileReader struct {
 	// skipped if it returns nil; pieces of it may have been visited before. Otherwise its error ends Visit, which returns it.
 	Bad func(e *Entry, why *FileError) error
 
+	// Aux, if it is set, gets what a file says of its making.
+	Aux func(name, value string)
+
 	r       reader
 	src     *file
 	version int
@@ -256,8 +259,11 @@ func (f *FileReader) item(code byte) (wrong string) {
 	case opFrequency:
 		r.byte()
 	case opAux:
-		r.shortString()
-		r.shortString()
+		name := string(r.shortString())
+		value := r.shortString()
+		if f.Aux != nil && !r.failed {
+			f.Aux(name, string(value))
+		}
 	case opSizes:
 		r.count()
 		r.count()

@@ -138,6 +138,12 @@ type DB[Store, Tx, Keyspace any] struct {
 	// those of Apply, and nothing expires in it; what has expired is not shown. Who becomes or ceases to be a replica forgets
 	// its Origin.
 	SetReplicaOf func(s Store, value []byte, is bool) error
+	// SetReplicaAt makes a store a replica, as SetReplicaOf does, that stands where at says, which is called when nothing else is
+	// written; unless that reports false.
+	SetReplicaAt func(s Store, value []byte, at func() (Origin, bool)) error
+	// KeepOrigin notes where a replica stands, where that is not in a commit of what came before it: there was nothing to be
+	// written. It is durable.
+	KeepOrigin func(s Store, o Origin) error
 	// BeginLoading makes empty shadows of all namespaces, for Shadow, in place of those of before. It fails where the store has
 	// more namespaces than can have shadows, or keys in their place.
 	BeginLoading func(s Store) error

@@ -65,16 +65,28 @@ func work(t *testing.T, address string, rng *rand.Rand, clients, commands int) {
 	running.Wait()
 }
 
-// expireAll lets a master delete what has expired, which it does when it is asked for it.
+// expireAll waits until a master has deleted what random commands let expire. It is asked for it, since Redis deletes what it
+// is asked for.
 func expireAll(master *client) {
+	master.t.Helper()
 	time.Sleep(80 * time.Millisecond)
-	for n := range 3 {
-		master.must("SELECT", strconv.Itoa(n))
-		for _, key := range master.pipeline([]string{"KEYS", "*"})[0].Items {
-			master.must("EXISTS", string(key.Text))
+	await(master.t, "the master deletes what has expired", func() bool {
+		shown, held := 0, 0
+		for n := range 3 {
+			master.must("SELECT", strconv.Itoa(n))
+			keys := master.pipeline([]string{"KEYS", "*"})[0].Items
+			for _, key := range keys {
+				master.must("EXISTS", string(key.Text))
+			}
+			size, err := strconv.Atoi(master.must("DBSIZE"))
+			if err != nil {
+				master.t.Fatal(err)
+			}
+			shown, held = shown+len(keys), held+size
 		}
-	}
-	master.must("SELECT", "0")
+		master.must("SELECT", "0")
+		return shown == held
+	})
 }
 
 // prepare makes keys of all types in two databases, and a library.

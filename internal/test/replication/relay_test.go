@@ -16,6 +16,7 @@ type relay struct {
 	next func() int // how many bytes pass before the next cut; 0: no end
 
 	mu    sync.Mutex
+	held  bool // nobody is connected
 	conns []net.Conn
 	work  sync.WaitGroup
 }
@@ -45,6 +46,14 @@ func (r *relay) cutAll() {
 	}
 }
 
+// hold cuts all connections, and lets none be made, or lets them be made again.
+func (r *relay) hold(on bool) {
+	r.mu.Lock()
+	r.held = on
+	r.mu.Unlock()
+	r.cutAll()
+}
+
 func (r *relay) accept() {
 	for {
 		from, err := r.Accept()
@@ -57,8 +66,13 @@ func (r *relay) accept() {
 			continue
 		}
 		r.mu.Lock()
+		held := r.held
 		r.conns = append(r.conns, from, to)
 		r.mu.Unlock()
+		if held {
+			_, _ = from.Close(), to.Close()
+			continue
+		}
 		pass := func(dst, src net.Conn, most int) {
 			if most > 0 {
 				_, _ = io.CopyN(dst, src, int64(most))

@@ -93,7 +93,7 @@ func TestExpiryIsTheMasters(t *testing.T) {
 	replica.must("REPLICAOF", "NO", "ONE")
 	await(t, "the promoted replica deletes what has expired", func() bool { return replica.must("DBSIZE") == "1" })
 	want(t, replica, "OK", "SET", "own", "1")
-	want(t, replica, "[master 0 []]", "ROLE")
+	want(t, replica, "[master ...", "ROLE")
 }
 
 // configured is a server's options with settings.
@@ -139,7 +139,7 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	stop()
 	address, stop = serve(t, store, configured(t, setting...))
 	replica = dial(t, address)
-	want(t, replica, "[master 0 []]", "ROLE") // it is not
+	want(t, replica, "[master ...", "ROLE") // it is not
 	want(t, replica, "[replicaof ]", "CONFIG", "GET", "replicaof")
 	want(t, replica, "OK", "SET", "own", "1")
 	stop()
@@ -155,7 +155,7 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	want(t, dial(t, address), "[slave localhost "+r.Port+" conn...", "ROLE")
 	stop()
 	address, _ = serve(t, store, configured(t, "replicaof", "no one"))
-	want(t, dial(t, address), "[master 0 []]", "ROLE")
+	want(t, dial(t, address), "[master ...", "ROLE")
 }
 
 // TestMasterWithPassword: without the password INFO says what to set; once it is set the link comes up by itself.

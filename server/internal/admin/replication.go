@@ -106,6 +106,8 @@ func follow(a *Caller, ask *replication.Ask) error {
 		ask.Peer = *peer
 	}
 	switch {
+	case a.State.Following.IsStale():
+		return replication.ErrNoMasterLink
 	case a.Follow == nil:
 		return command.Error("ERR there is no connection to send the stream on: this is an embedded session.")
 	case !ask.EOF:

@@ -41,7 +41,7 @@ var (
 	ErrOverLimit = errors.New("the replica does not take the stream: more waits for it than client-output-buffer-limit allows")
 	ErrSilent    = errors.New("the replica has said nothing for repl-timeout")
 	errLeft      = errors.New("the replica has left")
-	errBroken    = errors.New("the stream began anew")
+	errBroken    = errors.New("the stream began anew, or has another id: the replica is to ask again")
 )
 
 // phase is how far a replica has got.
@@ -87,6 +87,7 @@ type Feeder struct {
 	out       []byte // what is sent before all else
 	at        *block // where it is in the stream; nil before the cut
 	used      int    // bytes of at that it has been given
+	database  int    // that the stream has selected where its file ends; -1: it will select one
 	err       error
 	parser    *resp.Parser
 	acked     int64     // offset that it has acknowledged
@@ -111,7 +112,7 @@ func (s *Stream) Attach(ask Ask, limits func() Limits, over func(), now time.Tim
 			f.out = []byte("+CONTINUE " + s.id + "\r\n")
 		}
 		f.acked = ask.Next - 1
-		s.database = -1
+		s.forgetDatabase()
 	}
 	s.feeders = append(s.feeders, f)
 	return f, f.phase == online
@@ -206,11 +207,33 @@ func (f *Feeder) Cut() {
 	}
 	f.phase, f.at = cut, s.blocks[len(s.blocks)-1]
 	f.used, f.acked = len(f.at.data), s.offset
-	s.database = -1
+	s.forgetDatabase()
+	f.database = s.database
 	if !f.ask.SYNC {
 		f.out = fmt.Appendf(f.out, "+FULLRESYNC %s %d\r\n", s.id, s.offset)
 	}
 	f.wake()
+}
+
+// forgetDatabase lets the next commit be after a SELECT, for who cannot know the database. What is received is passed on as it
+// is: a file says which database is selected, and who goes on knows it.
+func (s *Stream) forgetDatabase() {
+	if !s.received {
+		s.database = -1
+	}
+}
+
+// streamDatabase is the name of the record of a file that says which database the stream has selected where it goes on.
+const streamDatabase = "repl-stream-db"
+
+// aux are the records of its file about the stream.
+func (f *Feeder) aux() map[string]string {
+	f.stream.mu.Lock()
+	defer f.stream.mu.Unlock()
+	if f.database < 0 {
+		return nil
+	}
+	return map[string]string{streamDatabase: strconv.Itoa(f.database)}
 }
 
 // BeginFile and EndFile surround the file. What they add to the output is sent before what follows.

@@ -2,7 +2,6 @@ package replication
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -39,7 +38,7 @@ type Feeders struct {
 
 	mu      sync.Mutex // guards the next three; held while transactions are waited for, so only who feeds a replica takes it
 	stop    func()     // ends the capture; nil without one
-	refused bool       // the server is a replica itself
+	follows bool       // the server is a replica itself: the stream is its master's
 	version int        // of files, which goes with the capture
 	idle    *time.Timer
 
@@ -80,6 +79,9 @@ func (m *Feeders) Join(ask Ask, over func(), now time.Time) (*Feeder, error) {
 	if err := m.begin(); err != nil {
 		return nil, err
 	}
+	if !m.Stream.serves(&ask) {
+		return nil, ErrNoMasterLink
+	}
 	f, isPartial := m.Stream.Attach(ask, m.limits, over, now)
 	switch {
 	case isPartial:
@@ -101,43 +103,24 @@ func (m *Feeders) begin() error {
 		m.idle.Stop()
 		m.idle = nil
 	}
-	if m.refused {
-		return ErrIsReplica
-	}
-	if m.stop != nil {
+	if m.follows || m.stop != nil {
 		return nil
 	}
 	return m.capture()
 }
 
-// capture begins it.
-func (m *Feeders) capture() (err error) {
-	timed := m.Settings.FieldDeadline.Load()
-	if m.version = oldVersion; timed {
-		m.version = redisfile.NewestVersion
-	}
-	m.Stream.Begin(serverside.DB.NextSequence(m.store))
+// capture begins it, with the stream.
+func (m *Feeders) capture() error { return m.captureWith(m.Stream.Begin) }
+
+// captureWith begins it. begin makes the stream one of commits, from a sequence number on.
+func (m *Feeders) captureWith(begin func(sequence uint64)) (err error) {
+	timed := m.setVersion()
+	begin(serverside.DB.NextSequence(m.store))
 	m.stop, err = serverside.DB.Capture(m.store, serverside.Capture{Written: m.Stream.Written, FieldDeadlines: timed})
 	if err != nil {
 		m.Stream.End()
 	}
 	return err
-}
-
-// ErrIsReplica refuses the replica of a replica.
-var ErrIsReplica = errors.New("this server is a replica itself, and passes nothing on: replicate its master")
-
-// Refuse ends all replicas and the stream, and lets none join, or lets them join again: what a replica has is its master's
-// to send.
-func (m *Feeders) Refuse(all bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refused = all; all {
-		if m.idle != nil {
-			m.idle.Stop()
-		}
-		m.end()
-	}
 }
 
 // oldVersion is that of files for replicas before 7.4.
@@ -147,13 +130,17 @@ const oldVersion = redisfile.LibraryVersion
 func (m *Feeders) Leave(f *Feeder) {
 	left := m.Stream.Detach(f)
 	m.acknowledged() // it does not count any more
-	ttl := m.Settings.BacklogTTL.Load()
-	if left > 0 || ttl == 0 {
+	if left > 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.idle == nil && m.stop != nil {
+	m.endLater()
+}
+
+// endLater ends the stream of a master repl-backlog-ttl from now, unless a replica comes.
+func (m *Feeders) endLater() {
+	if ttl := m.Settings.BacklogTTL.Load(); m.idle == nil && m.stop != nil && ttl > 0 {
 		m.idle = time.AfterFunc(time.Duration(ttl)*time.Second, m.endIdle)
 	}
 }
@@ -183,7 +170,7 @@ func (m *Feeders) end() {
 func (m *Feeders) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stop != nil || m.refused {
+	if m.stop != nil || m.follows {
 		return nil
 	}
 	from := m.Stream.Position().Offset
@@ -194,13 +181,17 @@ func (m *Feeders) Start() error {
 	return err
 }
 
-// Stop ends the stream, and keeps where it is for the next Start. All replicas have left.
+// Stop ends the stream, and keeps where it is for the next Start. All replicas have left. That of a replica goes on.
 func (m *Feeders) Stop() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle != nil {
 		m.idle.Stop()
 		m.idle = nil
+	}
+	if m.follows {
+		serverside.DB.SetExpiryCycle(m.store, true)
+		return m.keepOrigin()
 	}
 	if m.stop == nil {
 		return nil
@@ -225,7 +216,7 @@ func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (s *db.Store, done fu
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if s, err = serverside.DB.SnapshotAt(m.store, ctx, f.Cut); err != nil {
+	if s, err = m.Stream.cut(func(cut func()) (*db.Store, error) { return serverside.DB.SnapshotAt(m.store, ctx, cut) }, f.Cut); err != nil {
 		<-m.snapshots
 		return nil, nil, err
 	}
@@ -239,12 +230,13 @@ func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (s *db.Store, done fu
 // kept awake.
 const mostSnapshots = 4
 
-// Write writes the file of a snapshot.
-func (m *Feeders) Write(ctx context.Context, snapshot *db.Store, w io.Writer) error {
+// Write writes the file of a snapshot for a replica.
+func (m *Feeders) Write(ctx context.Context, f *Feeder, snapshot *db.Store, w io.Writer) error {
+	o := redisfile.ExportOptions{Aux: f.aux()}
 	m.mu.Lock()
-	version := m.version
+	o.Version = m.version
 	m.mu.Unlock()
-	_, err := redisfile.ExportRDB(ctx, snapshot, w, redisfile.ExportOptions{Version: version})
+	_, err := redisfile.ExportRDB(ctx, snapshot, w, o)
 	return err
 }
 

@@ -28,26 +28,26 @@ const (
 // Options are what a link says of its replica.
 type Options struct {
 	User, Password string // for the master; without a password it does not authenticate
-	ListeningPort  string // that the master shows; "" for none
+	Address        string // that the master shows; "" for that of the connection
+	ListeningPort  string // that it shows; "" for none
 	Origin         Origin // where the replica stands, if Known
 	Known          bool
 }
 
 // Replica is what a link does to its replica. An error ends the link.
 type Replica struct {
-	// Apply executes commands in one commit, which also notes the position after them. The arguments are valid until it
-	// returns.
-	Apply func(commands []Command, after Origin) error
+	// Apply executes commands in one commit, which also notes the position after them. received are the bytes that they came
+	// in, in order and without a gap, for those who replicate from this replica; there may be no commands in them, and then
+	// there is nothing to be committed. All arguments are valid until it returns.
+	Apply func(commands []Command, received []byte, after Origin) error
 	// Load replaces everything by the RDB file that r begins with, in a way that leaves the old data or the new, and notes the
-	// position. Before that it calls ended with what comes after the file; an error of that is its own.
-	Load func(r io.Reader, at Origin, ended func(after io.Reader) error) error
+	// position, with the database that the file says. Before that it calls ended with what comes after the file; an error of that
+	// is its own.
+	Load func(r io.Reader, at Origin, ended func(after io.Reader) error) (database int, err error)
 	// Written is a number that grows with each commit of the replica, and IsOnDisk reports whether all commits up to such a
 	// number are on disk. Written is nil where nothing is said of the disk.
 	Written  func() uint64
 	IsOnDisk func(written uint64) bool
-	// Received gets the bytes of the stream, in order and without a gap, after they have been applied, for those who replicate
-	// from this replica (Stream.Feed is to take them); nil: nobody does.
-	Received func(b []byte, after Origin)
 }
 
 // Phase is what a link does.
@@ -92,7 +92,7 @@ type Link struct {
 	kept     int    // commands of pending whose arguments are copies
 	size     int    // of pending, in bytes
 	inMulti  bool   // within the master's MULTI
-	raw      []byte // of the stream, as far as it was not passed on
+	raw      []byte // of the stream, as far as it was not applied
 }
 
 // mark is a position, and what the replica had written when it had applied what is before it.
@@ -108,6 +108,7 @@ const (
 	stepPing step = iota
 	stepAuth
 	stepPort
+	stepAddress
 	stepCapabilities
 	stepPSYNC
 	stepFile
@@ -228,8 +229,16 @@ func (l *Link) reply(line string) error {
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
 		}
-		l.step = stepCapabilities
-		l.send("REPLCONF", "capa", "eof", "capa", "psync2")
+		if l.step = stepAddress; l.options.Address == "" {
+			l.capabilities()
+			return nil
+		}
+		l.send("REPLCONF", "ip-address", l.options.Address)
+	case stepAddress:
+		if line[0] == '-' {
+			return refused("REPLCONF", line)
+		}
+		l.capabilities()
 	case stepCapabilities:
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
@@ -278,6 +287,12 @@ func (l *Link) introduce() {
 		port = "0"
 	}
 	l.send("REPLCONF", "listening-port", port)
+}
+
+// capabilities says what the replica knows of the protocol.
+func (l *Link) capabilities() {
+	l.step = stepCapabilities
+	l.send("REPLCONF", "capa", "eof", "capa", "psync2")
 }
 
 // synchronize asks for what comes after the origin.

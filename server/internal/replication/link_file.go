@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/stavedb/stave/db"
@@ -13,11 +14,11 @@ import (
 )
 
 // LoadFile is Replica.Load for a store: it loads the file that r begins with into the shadows of the store's namespaces, and
-// puts these in their place in the commit that notes the position. If it fails the store is what it was. progress gets the
-// bytes that have been loaded.
-func LoadFile(store *db.Store, r io.Reader, at Origin, ended func(after io.Reader) error, progress func(bytes int64)) (err error) {
+// puts these in their place in the commit that notes the position, where the stream goes on. If it fails the store is what it
+// was. progress gets the bytes that have been loaded.
+func LoadFile(store *db.Store, stream *Stream, r io.Reader, at Origin, ended func(after io.Reader) error, progress func(bytes int64)) (database int, err error) {
 	if err := serverside.DB.BeginLoading(store); err != nil {
-		return err
+		return 0, err
 	}
 	installed := false
 	defer func() {
@@ -42,6 +43,11 @@ func LoadFile(store *db.Store, r io.Reader, at Origin, ended func(after io.Reade
 		libraries[name] = string(text)
 		return nil
 	}
+	file.Aux = func(name, value string) {
+		if n, err := strconv.Atoi(value); err == nil && name == streamDatabase && n >= 0 { // as the replicas of a replica are told
+			at.Database = n
+		}
+	}
 	err = file.Visit(func(e *rdb.Entry) error {
 		progress(file.Offset())
 		return im.Add(keyimport.Item{Entry: *e})
@@ -56,10 +62,10 @@ func LoadFile(store *db.Store, r io.Reader, at Origin, ended func(after io.Reade
 		err = ended(file.Rest())
 	}
 	if err == nil {
-		err = serverside.DB.Install(store, libraries, at)
+		err = stream.Install(at, func() error { return serverside.DB.Install(store, libraries, at) })
 	}
 	installed = err == nil
-	return err
+	return at.Database, err
 }
 
 // leftOut refuses a file with keys that a store cannot hold: the replica would not be one.

@@ -52,7 +52,7 @@ func (l *Link) Load(rest []byte, r io.Reader) error {
 // loadMarked reads a file that ends with a marker. The replica must not have it before that has been seen.
 func (l *Link) loadMarked(r io.Reader) (rest []byte, err error) {
 	g := &gate{r: r}
-	err = l.replica.Load(g, l.at, func(after io.Reader) error {
+	l.at.Database, err = l.replica.Load(g, l.at, func(after io.Reader) error {
 		marker := make([]byte, len(l.marker))
 		if _, err := io.ReadFull(after, marker); err != nil {
 			return fmt.Errorf("reading the end of the master's file: %w", err)
@@ -68,12 +68,13 @@ func (l *Link) loadMarked(r io.Reader) (rest []byte, err error) {
 }
 
 // loadCounted reads a file of a known length.
-func (l *Link) loadCounted(r io.Reader) error {
-	return l.replica.Load(io.LimitReader(r, l.length), l.at, func(after io.Reader) error {
+func (l *Link) loadCounted(r io.Reader) (err error) {
+	l.at.Database, err = l.replica.Load(io.LimitReader(r, l.length), l.at, func(after io.Reader) error {
 		n, err := io.Copy(io.Discard, after)
 		if err == nil && n > 0 {
 			err = fmt.Errorf("the master announced a file that is %d bytes longer than it is", n)
 		}
 		return err
 	})
+	return err
 }

@@ -20,9 +20,7 @@ func word(arg []byte, lower string) bool { return bytes.EqualFold(arg, []byte(lo
 func (l *Link) stream(in []byte) error {
 	l.parser.Feed(in)
 	l.arrived += int64(len(in))
-	if l.replica.Received != nil {
-		l.raw = append(l.raw, in...)
-	}
+	l.raw = append(l.raw, in...)
 	for {
 		args, err := l.parser.Next()
 		if err != nil {
@@ -89,25 +87,21 @@ func standsAlone(name []byte) bool {
 	return word(name, "flushall") || word(name, "flushdb") || word(name, "swapdb")
 }
 
-// commit applies what is pending. Where nothing is, as after a PING, the position is not kept either: after a crash that is
-// received again.
+// commit applies what is pending. Where there are no commands, as after a PING, the store does not note the position: after a
+// crash that is received again.
 func (l *Link) commit() error {
-	if l.inMulti {
+	n := len(l.raw) - int(l.arrived-l.after)
+	if l.inMulti || n == 0 {
 		return nil
 	}
-	if len(l.pending) > 0 {
-		after := Origin{ReplID: l.at.ReplID, Offset: l.after, Database: l.database}
-		if err := l.replica.Apply(l.pending, after); err != nil {
-			return err
-		}
-		clear(l.pending)
-		l.pending, l.kept, l.size = l.pending[:0], 0, 0
+	after := Origin{ReplID: l.at.ReplID, Offset: l.after, Database: l.database}
+	if err := l.replica.Apply(l.pending, l.raw[:n], after); err != nil {
+		return err
 	}
-	l.at.Offset, l.at.Database = l.after, l.database
-	if n := len(l.raw) - int(l.arrived-l.after); n > 0 {
-		l.replica.Received(l.raw[:n], l.at)
-		l.raw = l.raw[:copy(l.raw, l.raw[n:])]
-	}
+	clear(l.pending)
+	l.pending, l.kept, l.size = l.pending[:0], 0, 0
+	l.at = after
+	l.raw = l.raw[:copy(l.raw, l.raw[n:])]
 	return nil
 }
 

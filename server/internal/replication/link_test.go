@@ -24,13 +24,18 @@ type recorder struct {
 	received []byte
 	at       replication.Origin
 	fail     error
+	database int // that the file says
 }
 
 func (r *recorder) replica() replication.Replica {
 	return replication.Replica{
-		Apply: func(commands []replication.Command, after replication.Origin) error {
+		Apply: func(commands []replication.Command, received []byte, after replication.Origin) error {
 			if r.fail != nil {
 				return r.fail
+			}
+			r.received = append(r.received, received...)
+			if len(commands) == 0 {
+				return nil
 			}
 			for _, c := range commands {
 				r.did = append(r.did, fmt.Sprintf("%d:%s", c.Database, bytes.Join(c.Args, []byte(" "))))
@@ -38,18 +43,17 @@ func (r *recorder) replica() replication.Replica {
 			r.did, r.at = append(r.did, fmt.Sprintf("commit %d/%d", after.Offset, after.Database)), after
 			return nil
 		},
-		Load: func(in io.Reader, at replication.Origin, ended func(io.Reader) error) error {
+		Load: func(in io.Reader, at replication.Origin, ended func(io.Reader) error) (int, error) {
 			file := make([]byte, 4) // which this format is four bytes long
 			if _, err := io.ReadFull(in, file); err != nil {
-				return err
+				return 0, err
 			}
 			if err := ended(in); err != nil {
-				return err
+				return 0, err
 			}
 			r.did, r.at = append(r.did, fmt.Sprintf("load %s %d", file, at.Offset)), at
-			return nil
+			return r.database, nil
 		},
-		Received: func(b []byte, after replication.Origin) { r.received = append(r.received, b...) },
 	}
 }
 

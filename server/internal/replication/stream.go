@@ -29,6 +29,8 @@ const (
 //
 // Its methods may be called by any goroutine, and with the log of the store locked: they use no store.
 type Stream struct {
+	passing sync.Mutex // held while received bytes are applied and added; taken before mu
+
 	mu        sync.Mutex // guards all of it, and the feeders' places
 	id        string
 	former    string // the id of which this stream is the continuation; "" for none
@@ -38,6 +40,7 @@ type Stream struct {
 	asked     int64  // offset after the newest GETACK
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
+	received  bool   // it is a master's, whose bytes this server passes on
 	blocks    []*block
 	limit     int64 // bytes of blocks that are kept
 	feeders   []*Feeder
@@ -45,7 +48,7 @@ type Stream struct {
 	sequence  uint64 // of the store, after the newest commit
 	broken    int64  // how often it had to begin anew, since a commit could not be described
 
-	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -81,7 +84,7 @@ func (s *Stream) Begin(sequence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(sequence)
-	s.takesMessages.Store(true)
+	s.offerMessages()
 }
 
 func (s *Stream) begin(sequence uint64) {
@@ -89,34 +92,43 @@ func (s *Stream) begin(sequence uint64) {
 	s.blocks = []*block{{start: s.offset}}
 }
 
+// offerMessages lets clients' messages be added where the stream is this server's own.
+func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received) }
+
 // End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
 func (s *Stream) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()
-	s.begun, s.blocks = false, nil
-	s.takesMessages.Store(false)
+	s.begun, s.received, s.blocks = false, false, nil
+	s.offerMessages()
 }
 
 // encode is where the stream is, for resume:
 //
-//	version u8 | id [40]byte | offset i64
+//	version u8 | id [40]byte | offset i64 | id before it [40]byte, zeros for none | offset up to which that counts i64
 func (s *Stream) encode() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := append([]byte{keptVersion}, s.id...)
-	return binary.LittleEndian.AppendUint64(b, uint64(s.offset))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.offset))
+	var former [replIDSize]byte
+	copy(former[:], s.former)
+	return binary.LittleEndian.AppendUint64(append(b, former[:]...), uint64(s.formerEnd))
 }
 
 // resume makes the stream one that was encoded. Which database that had selected is not known any more.
 func (s *Stream) resume(kept []byte, from int64) bool {
-	const idEnd = 1 + 40
-	if len(kept) != idEnd+8 || kept[0] != keptVersion {
+	const idEnd, formerAt = 1 + replIDSize, 1 + replIDSize + 8
+	if len(kept) != formerAt+replIDSize+8 || kept[0] != keptVersion {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id, s.former, s.formerEnd = string(kept[1:idEnd]), "", -1
+	if former := kept[formerAt : formerAt+replIDSize]; former[0] != 0 {
+		s.former, s.formerEnd = string(former), int64(binary.LittleEndian.Uint64(kept[formerAt+replIDSize:]))
+	}
 	by := int64(binary.LittleEndian.Uint64(kept[idEnd:])) - from
 	s.offset += by
 	s.committed += by
@@ -126,17 +138,22 @@ func (s *Stream) resume(kept []byte, from int64) bool {
 	return true
 }
 
-const keptVersion = 1
+const keptVersion = 2
 
 // renew gives the stream another id, and ends all feeders.
 func (s *Stream) renew() {
 	s.id, s.former, s.formerEnd, s.database = NewID(), "", -1, -1
+	s.endFeeders()
+	if s.begun {
+		s.begin(s.sequence)
+	}
+}
+
+// endFeeders ends all of them: their replicas ask again.
+func (s *Stream) endFeeders() {
 	for _, f := range s.feeders {
 		f.err = errBroken
 		f.wake()
-	}
-	if s.begun {
-		s.begin(s.sequence)
 	}
 }
 
@@ -170,7 +187,11 @@ func (s *Stream) send(args ...string) {
 func (s *Stream) Ping(now time.Time, period time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun && len(s.feeders) > 0 && now.Sub(s.pinged) >= period {
+	switch {
+	case !s.begun || s.received || len(s.feeders) == 0:
+	case s.pinged.IsZero():
+		s.pinged = now
+	case now.Sub(s.pinged) >= period:
 		s.pinged = now
 		s.send("PING")
 	}
@@ -192,7 +213,7 @@ func (s *Stream) publish(message []byte) {
 func (s *Stream) AskForAcks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun && s.asked <= s.committed {
+	if s.begun && !s.received && s.asked <= s.committed {
 		s.send("REPLCONF", "GETACK", "*")
 		s.asked = s.offset
 	}

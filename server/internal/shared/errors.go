@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/redact"
+	"github.com/stavedb/stave/server/internal/replication"
 )
 
 // An error text is an interface: clients match its first word, and some the whole of it. So texts
@@ -40,6 +41,8 @@ func (v *State) ErrorText(err error) string {
 		return string(command.ErrNoKey)
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
+	case errors.Is(err, replication.ErrNoMasterLink):
+		return replication.ErrNoMasterLink.Error()
 	case errors.Is(err, db.ErrReplica):
 		return string(ErrReplica)
 	case errors.Is(err, db.ErrReadOnly):

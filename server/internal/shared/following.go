@@ -122,12 +122,14 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 		setting = configured
 	}
 	f.configured = setting
-	if setting == configured {
-		f.note(kept)
-		return nil
+	if !kept.IsZero() {
+		v.Replicas.Resume()
 	}
-	if asked == kept {
-		f.note(kept)
+	f.note(kept)
+	switch {
+	case setting == configured:
+		return nil
+	case asked == kept:
 		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting), !kept.IsZero())
 	}
 	return f.change(asked)
@@ -194,13 +196,24 @@ func (f *Following) change(to Master) error {
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
-	err := serverside.DB.SetReplicaOf(f.state.Store, encodeFollowing(to, f.configured), !to.IsZero())
-	if err != nil {
+	if err := f.keep(was, to); err != nil {
 		f.note(was)
 		return err
 	}
 	f.note(to)
 	return nil
+}
+
+// keep makes the store, and the stream for replicas, those of a replica or of a master.
+func (f *Following) keep(was, to Master) error {
+	store, value := f.state.Store, encodeFollowing(to, f.configured)
+	switch {
+	case was.IsZero() && !to.IsZero():
+		return f.state.Replicas.Follow(func(at func() (serverside.Origin, bool)) error { return serverside.DB.SetReplicaAt(store, value, at) })
+	case !was.IsZero() && to.IsZero():
+		return f.state.Replicas.Lead(func() error { return serverside.DB.SetReplicaOf(store, value, false) })
+	}
+	return serverside.DB.SetReplicaOf(store, value, !to.IsZero())
 }
 
 // endWaitsOfMaster ends the waits of commands such as BLPOP, for what a replica gets is not for them, and of WAIT.
@@ -214,12 +227,15 @@ func (v *State) endWaitsOfMaster() {
 
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master) {
-	f.state.Replicas.Refuse(!m.IsZero())
+	offset := int64(-1)
+	if at, known := f.state.Replicas.Stream.Origin(); known && !m.IsZero() {
+		offset = at.Offset
+	}
 	f.mu.Lock()
 	close(f.changed)
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
-		Master: m, State: LinkDown, Offset: -1, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Master: m, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
 		Failures: f.status.Failures,
 	}
 	f.up.Store(false)
@@ -292,7 +308,11 @@ func (f *Following) Info(now time.Time) []any {
 	if s.Err != "" {
 		info = append(info, "master_link_error", oneLine(s.Err))
 	}
-	return append(info, "slave_priority", 100, "slave_read_only", 1, "replica_announced", 1, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
+	announced := 1
+	if f.state.Settings.Config.Get("replica-announced") == "no" {
+		announced = 0
+	}
+	return append(info, "slave_priority", f.priority(&s), "slave_read_only", 1, "replica_announced", announced, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
 		"replica_ignored_errors", s.Ignored, "replica_link_failures", s.Failures, "replica_stopped", stopped)
 }
 
@@ -312,6 +332,15 @@ func (s *LinkStatus) Figures(now time.Time) *stats.Link {
 		l.Down = now.Sub(s.DownSince)
 	}
 	return l
+}
+
+// priority is replica-priority, by which Sentinel chooses whom to promote. It is 0, never, for a server that has nothing of a
+// master yet, and while everything is loaded: it has the data of before.
+func (f *Following) priority(s *LinkStatus) string {
+	if s.State == LinkSyncing || s.Offset < 0 {
+		return "0"
+	}
+	return f.state.Settings.Config.Get("replica-priority")
 }
 
 // oneLine keeps a text to its line of INFO.

@@ -206,7 +206,7 @@ func (f *feeding) sendFile(tick <-chan time.Time) error {
 	if _, err := f.sendOut(); err != nil {
 		return err
 	}
-	if err := f.replicas.Write(f.context, s.Store, f); err != nil {
+	if err := f.replicas.Write(f.context, f.feeder, s.Store, f); err != nil {
 		return err
 	}
 	f.feeder.EndFile(time.Now())

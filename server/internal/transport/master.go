@@ -19,21 +19,20 @@ import (
 )
 
 // MasterLink moves the bytes of the link to a master, where the server is a replica. One goroutine does (Run): it connects,
-// reads, has what arrived applied, and writes; a link that is lost is made anew after a wait, and goes on where the store
-// stands.
+// reads, has what arrived applied and passed on, and writes; a link that is lost is made anew after a wait, and goes on where the
+// stream of the server is.
 type MasterLink struct {
 	server     *shared.State
 	newSession func() *session.Session
 	options    MasterOptions
-	at         replication.Origin // where the last link got; the store knows only of what it was written for
-	retries    retries            // what of it is logged
+	retries    retries // what of it is logged
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
 type MasterOptions struct {
-	Password, User func() string
-	ListeningPort  func() string
-	TLS            func() (*tls.Config, error) // nil, nil: without
+	Password, User         func() string
+	Address, ListeningPort func() string               // that the master shows of this server; "" for that of the connection
+	TLS                    func() (*tls.Config, error) // nil, nil: without
 }
 
 // NewMasterLink returns a link of a server; Run begins it.
@@ -157,22 +156,24 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
 	defer applier.Close()
 	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
-	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
-	o.Origin, o.Known = serverside.DB.Origin(m.server.Store)
-	if o.Known && m.at.ReplID == o.Origin.ReplID && m.at.Offset > o.Origin.Offset {
-		o.Origin = m.at // after a PING, say: a master that was started again has nothing from before that
+	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
+	stream := m.server.Replicas.Stream
+	o.Origin, o.Known = stream.Origin()
+	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
+		return stream.Pass(received, after, func() error {
+			if len(commands) == 0 {
+				return nil
+			}
+			return applier.Apply(commands, after)
+		})
 	}
 	store := m.server.Store
 	l.Link = replication.NewLink(o, replication.Replica{
-		Apply: applier.Apply, Load: l.load,
+		Apply: apply, Load: l.load,
 		Written:  func() uint64 { return serverside.DB.NextSequence(store) },
 		IsOnDisk: func(written uint64) bool { return serverside.DB.IsOnDisk(store, written) },
 	})
-	err = l.serve()
-	if l.Phase() == replication.Streaming {
-		m.at = l.Position()
-	}
-	return err
+	return l.serve()
 }
 
 // dial connects.
@@ -298,10 +299,10 @@ func (l *link) synchronize(rest []byte) error {
 }
 
 // load is replication.Replica.Load.
-func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) error {
+func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) (database int, err error) {
 	f := &l.server.Following
 	noted := time.Now()
-	return replication.LoadFile(l.server.Store, r, at, ended, func(loaded int64) {
+	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, ended, func(loaded int64) {
 		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
 			noted = now
 			f.Report(l.master, func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
@@ -318,6 +319,7 @@ func (l *link) report() {
 			return
 		}
 		if s.State != shared.LinkUp {
+			l.server.Replicas.Stream.ContinueAs(at.ReplID)
 			s.State, s.DownSince, s.Err, s.SyncBytes = shared.LinkUp, time.Time{}, "", 0
 			isNew = true
 			if l.IsPartial() {
