@@ -27,11 +27,15 @@ import (
 // of somebody else.
 func doctorCommand(t *terminal.Streams) *cli.Command {
 	return &cli.Command{
-		Name:  "doctor",
-		Flags: []cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all of it as one JSON object"}},
-		Action: onDir(func(c *cli.Context, dir string) error {
-			return runDoctor(t, dir, c.Bool("json"))
-		}),
+		Name: "doctor",
+		Flags: slices.Concat([]cli.Flag{dirFlag(), &cli.BoolFlag{Name: "json", Usage: "print all of it as one JSON object"},
+			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, Usage: "ask the server at `HOST:PORT` or at a socket's path, instead"}}, authFlags()),
+		Action: func(c *cli.Context) error {
+			if c.IsSet("addr") || c.IsSet("user") {
+				return runServerDoctor(t, c)
+			}
+			return onDir(func(c *cli.Context, dir string) error { return runDoctor(t, dir, c.Bool("json")) })(c)
+		},
 	}
 }
 
@@ -50,6 +54,9 @@ const (
 	stateWarning = "warning"
 	stateFailure = "failure"
 )
+
+// colorOf are the colours of the states.
+var colorOf = map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
 
 // runDoctor examines and prints. A directory that is not there yet is examined by its parent. It writes nothing but one
 // hidden file for the time of the measurement, and takes no lock, so it may run alongside a server. A failure, and not
@@ -81,13 +88,21 @@ func runDoctor(t *terminal.Streams, dir string, asJSON bool) error {
 		t.Complain(errors.New("interrupted"))
 		return ctx.Err()
 	}
-	// JSON has all that is found, also what is fine, and the states of the lines as words.
-	var err error
+	return reportDiagnoses(t, diagnoses{Dir: dir, Findings: found}, asJSON)
+}
+
+// diagnoses are all that is found of a directory, or of a server.
+type diagnoses struct {
+	Dir      string      `json:"dir,omitempty"`
+	Server   string      `json:"server,omitempty"`
+	Findings []diagnosis `json:"findings"`
+}
+
+// reportDiagnoses prints them. JSON has all that is found, also what is fine, and the states of the lines as words.
+func reportDiagnoses(t *terminal.Streams, all diagnoses, asJSON bool) (err error) {
+	found := all.Findings
 	if asJSON {
-		err = json.NewEncoder(t.Out).Encode(struct {
-			Dir      string      `json:"dir"`
-			Findings []diagnosis `json:"findings"`
-		}{dir, found})
+		err = json.NewEncoder(t.Out).Encode(all)
 	} else {
 		err = printDiagnoses(t, found)
 	}
@@ -106,9 +121,8 @@ func isDir(path string) bool {
 // printDiagnoses prints a line each. Names of files may come from others, so they are made safe for a terminal. The
 // state is a word, and the colour only repeats it.
 func printDiagnoses(t *terminal.Streams, found []diagnosis) error {
-	colors := map[string]string{stateOK: "32", stateWarning: "33", stateFailure: "31"}
 	for _, d := range found {
-		line := fmt.Sprintf("%s %-12s %s", terminal.Paint(t.Color(), fmt.Sprintf("%-8s", d.State), colors[d.State]), d.Name, terminal.Safe([]byte(d.Found)))
+		line := fmt.Sprintf("%s %-12s %s", terminal.Paint(t.Color(), fmt.Sprintf("%-8s", d.State), colorOf[d.State]), d.Name, terminal.Safe([]byte(d.Found)))
 		if d.Advice != "" {
 			line += ": " + string(terminal.Safe([]byte(d.Advice)))
 		}

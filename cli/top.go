@@ -122,16 +122,21 @@ func (s topSample) number(name string) float64 {
 
 // part is a member of a field such as calls=3,usec=9; 0 if there is none.
 func (s topSample) part(field, name string) float64 {
+	v, err := strconv.ParseFloat(s.word(field, name), 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// word is part of a member that is no number.
+func (s topSample) word(field, name string) string {
 	for pair := range strings.SplitSeq(s.info[field], ",") {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			v, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0
-			}
-			return v
+			return value
 		}
 	}
-	return 0
+	return ""
 }
 
 // A busyCommand is a row of the table. The percentiles are the server's, of all executions since its start or the last
@@ -187,6 +192,18 @@ func drawTop(before, now topSample, name string, color bool) []byte {
 		if why := now.info["storage_failed"]; why != "" {
 			fmt.Fprintf(&b, "%s\n", terminal.Paint(color, "writes are refused: "+string(terminal.Safe([]byte(why))), "31"))
 		}
+	}
+	// The master and the replicas, if there are any.
+	for _, d := range now.replication() {
+		line := fmt.Sprintf("%-8s%s", d.Name, d.Found)
+		if d.State != stateOK {
+			line = fmt.Sprintf("%s: %s", line, d.Advice)
+		}
+		line = string(terminal.Safe([]byte(line)))
+		if d.State != stateOK {
+			line = terminal.Paint(color, line, colorOf[d.State])
+		}
+		b.WriteString(line + "\n")
 	}
 	table := terminal.NewTable("command", "calls /s", "mean", "p50", "p99")
 	for _, c := range busyCommands(before, now, seconds, 12) {

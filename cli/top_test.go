@@ -22,7 +22,9 @@ func TestTopPicture(t *testing.T) {
 		"cmdstat_get:calls=16100,usec=64200\r\ncmdstat_set:calls=50,usec=1000\r\ncmdstat_info:calls=2,usec=1\r\n" +
 		"latency_percentiles_usec_get:p50=2.007,p99=100.351,p99.9=2000.895\r\ndb0:keys=1000,expires=10,avg_ttl=0\r\ndb3:keys=5,expires=1,avg_ttl=0\r\n" +
 		"storage_bytes:256000000\r\nstorage_live_bytes:128000000\r\nstorage_segments:3\r\nstorage_syncs:7\r\n" +
-		"merge_running:1\r\nmerge_read_bytes:64000000\r\nmerge_to_read_bytes:128000000\r\nstorage_failed:disk \x1b[2J\r\n"))}
+		"merge_running:1\r\nmerge_read_bytes:64000000\r\nmerge_to_read_bytes:128000000\r\nstorage_failed:disk \x1b[2J\r\n" +
+		"role:master\r\nconnected_slaves:2\r\nmaster_repl_offset:5000000\r\nslave0:ip=10.0.0.2,port=6380,state=online,offset=5000000,lag=0\r\n" +
+		"slave1:ip=10.0.0.3,port=6380,state=online,offset=2000000,lag=15\r\nrepl_backlog_active:1\r\nrepl_backlog_size:16000000\r\nrepl_backlog_histlen:5000000\r\nsync_full:2\r\n"))}
 	got := drawTop(before, now, "127.0.0.1:6379", false)
 	golden.Compare(t, "testdata/top.golden", got, flag.Lookup("update").Value.String() == "true")
 	if bytes.Contains(got, []byte("\x1b")) {

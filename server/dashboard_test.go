@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -90,7 +92,7 @@ func TestDashboardIsNotCounted(t *testing.T) {
 	if !strings.Contains(before, "cmdstat_hset") {
 		t.Fatalf("nothing is counted: %s", before)
 	}
-	for _, path := range []string{"/", "/api/segments", "/api/types", "/api/slowlog", "/api/clients", "/api/keys", "/api/keys?match=none", "/api/key?key=aA"} {
+	for _, path := range []string{"/", "/api/segments", "/api/types", "/api/slowlog", "/api/clients", "/api/replication", "/api/keys", "/api/keys?match=none", "/api/key?key=aA"} {
 		if status, body, _ := p.get(path, nil); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -112,6 +114,38 @@ func TestDashboardFiles(t *testing.T) {
 		if status, body, header := p.get(file[1], nil); status != http.StatusOK || len(body) == 0 || header.Get("Content-Type") == "" {
 			t.Errorf("%s: %d", file[1], status)
 		}
+	}
+}
+
+// TestDashboardReplication: the page gets the fields that it shows.
+func TestDashboardReplication(t *testing.T) {
+	v := newServer(t, openStore(t), nil)
+	p := page{t: t, base: serveHTTP(t, v)}
+	script, err := os.ReadFile("internal/dashboard/assets/dashboard.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, command := range []string{"", "REPLICAOF 127.0.0.1 1\r\n"} {
+		if command != "" {
+			ask(v.NewSession(), command)
+		}
+		_, body, _ := p.get("/api/replication", nil)
+		fields := map[string]string{}
+		if err := json.Unmarshal([]byte(body), &fields); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		maps.Copy(all, fields)
+	}
+	asked := regexp.MustCompile(`\bf\.([a-z_]+)`).FindAllStringSubmatch(string(script), -1)
+	optional := []string{"master_link_error", "master_sync_read_bytes"} // while there is an error, and a synchronization
+	for _, field := range asked {
+		if _, has := all[field[1]]; !has && !slices.Contains(optional, field[1]) {
+			t.Errorf("INFO has no %s", field[1])
+		}
+	}
+	if len(asked) < 10 {
+		t.Errorf("the page asks for %d fields", len(asked))
 	}
 }
 
@@ -271,7 +305,7 @@ func TestDashboardRights(t *testing.T) {
 	s := v.NewSession()
 	ask(s, "SET a:1 v\r\nSET b:1 v\r\nACL SETUSER ada on >pw ~a:* +@read +ping +select +dbsize +scan\r\nACL SETUSER off off >pw ~* +@all\r\n")
 	base := serveHTTP(t, v)
-	paths := []string{"/", "/api/segments", "/api/types", "/api/slowlog", "/api/clients", "/api/keys", "/api/key?key=YTox"}
+	paths := []string{"/", "/api/segments", "/api/types", "/api/slowlog", "/api/clients", "/api/replication", "/api/keys", "/api/key?key=YTox"}
 	check := func(who page, want ...int) {
 		t.Helper()
 		who.t, who.base = t, base
@@ -299,7 +333,7 @@ func TestDashboardRights(t *testing.T) {
 		}
 	}
 	ada := page{t: t, base: base, user: "ada", password: "pw"}
-	check(ada, 200, 403, 200, 403, 403, 200, 200)
+	check(ada, 200, 403, 200, 403, 403, 403, 200, 200)
 	if got := ada.keys(url.Values{}); !slices.Equal(got, []string{"a:1"}) {
 		t.Errorf("keys of a user with a pattern: %q", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
@@ -113,7 +114,7 @@ func TestMetricsOfContrib(t *testing.T) {
 	}
 	defer func() { _ = follower.Close() }() // it has nothing to write
 	have := map[string]bool{}
-	for line := range strings.Lines(v.Metrics() + newServer(t, follower, nil).Metrics()) {
+	for line := range strings.Lines(v.Metrics() + newServer(t, follower, nil).Metrics() + replicationMetrics(t)) {
 		if name, _, _ := strings.Cut(strings.TrimSpace(line), "{"); !strings.HasPrefix(name, "#") {
 			name, _, _ = strings.Cut(name, " ")
 			have[name] = true
@@ -139,6 +140,29 @@ func TestMetricsOfContrib(t *testing.T) {
 			t.Errorf("%s asks for %d figures", file, asked)
 		}
 	}
+}
+
+// replicationMetrics are those of a master with a replica, and of the replica of a master that is not there.
+func replicationMetrics(t *testing.T) string {
+	t.Helper()
+	master, address := serve(t, nil)
+	replica, _ := serve(t, nil)
+	_, port, _ := net.SplitHostPort(address)
+	ask(replica.NewSession(), "REPLICAOF 127.0.0.1 "+port+"\r\n")
+	for end := time.Now().Add(time.Minute); !strings.Contains(replica.Metrics(), "redis_master_last_io_seconds_ago") || !strings.Contains(master.Metrics(), "slave_state"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("in vain for a minute: a replica follows")
+		}
+	}
+	alone := newServer(t, openStore(t), nil)
+	if got := ask(alone.NewSession(), "REPLICAOF 127.0.0.1 1\r\n"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	metrics := alone.Metrics()
+	if want := `redis_master_link_up{master_host="127.0.0.1",master_port="1"} 0` + "\n"; !strings.Contains(metrics, want) || !strings.Contains(metrics, `role="slave"`) {
+		t.Errorf("a replica without its master lacks %q", want)
+	}
+	return master.Metrics() + replica.Metrics() + metrics
 }
 
 // TestAlertsHaveRunbooks: each alert names a paragraph of OPERATIONS.md that is about it, and there is none besides.

@@ -23,7 +23,7 @@ _stave() {
 	inspect) words='--dir --biggest --json --html --quiet --help' ;;
 	dump) words='--values --json --help' ;;
 	tail) words='--dir --since --last --follow --db --match --help' ;;
-	doctor) words='--dir --json --help' ;;
+	doctor) words='--dir --json --addr --user --tls --cacert --cert --key --sni --help' ;;
 	top) words='--host --port --addr --user --tls --cacert --cert --key --sni --every --count --help' ;;
 	bench) words='--size --threads --sync --only --json --quiet --help' ;;
 	completion) words='--help' ;;

@@ -78,6 +78,21 @@ func slowLog(ctx context.Context, c Client, _ *http.Request) (any, error) {
 	return list, nil
 }
 
+// replication is the fields of INFO replication.
+func replication(ctx context.Context, c Client, _ *http.Request) (any, error) {
+	r, err := do(ctx, c, "INFO", "replication")
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(r.Text)) {
+		if name, value, found := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); found {
+			fields[name] = text([]byte(value))
+		}
+	}
+	return fields, nil
+}
+
 // clients is CLIENT LIST.
 func clients(ctx context.Context, c Client, _ *http.Request) (any, error) {
 	r, err := do(ctx, c, "CLIENT", "LIST")

@@ -76,7 +76,7 @@ func Handler(b Backend) http.Handler {
 	mux.Handle("GET /dashboard.js", http.FileServerFS(files))
 	mux.Handle("GET /favicon.svg", http.FileServerFS(files))
 	for path, answer := range map[string]func(context.Context, Client, *http.Request) (any, error){
-		"segments": b.segments, "types": types, "slowlog": slowLog, "clients": clients, "keys": keys, "key": key,
+		"segments": b.segments, "types": types, "slowlog": slowLog, "clients": clients, "replication": replication, "keys": keys, "key": key,
 	} {
 		mux.Handle("GET /api/"+path, b.authenticated(func(w http.ResponseWriter, r *http.Request, c Client) error {
 			v, err := answer(r.Context(), c, r)

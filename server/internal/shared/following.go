@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/settings"
+	"github.com/stavedb/stave/server/internal/stats"
 )
 
 // Master is whose replica a server is.
@@ -239,7 +240,7 @@ func (v *State) endWaitsOfMaster() {
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master, handsOver bool) {
 	offset := int64(-1)
-	if at, begun := f.state.Replicas.Stream.Origin(); begun {
+	if at, known := f.state.Replicas.Stream.Origin(); known && !m.IsZero() {
 		offset = at.Offset
 	}
 	f.mu.Lock()
@@ -325,6 +326,24 @@ func (f *Following) Info(now time.Time) []any {
 	}
 	return append(info, "slave_priority", f.priority(&s), "slave_read_only", 1, "replica_announced", announced, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
 		"replica_ignored_errors", s.Ignored, "replica_link_failures", s.Failures, "replica_stopped", stopped)
+}
+
+// Figures are the figures of the link for /metrics; nil for a master.
+func (s *LinkStatus) Figures(now time.Time) *stats.Link {
+	if s.Master.IsZero() {
+		return nil
+	}
+	l := &stats.Link{
+		Host: s.Master.Host, Port: s.Master.Port, IsUp: s.State == LinkUp, IsSyncing: s.State == LinkSyncing, IsStopped: s.Stopped, Offset: s.Offset,
+		Silence: -1, SyncBytes: s.SyncBytes, FullSyncs: s.FullSyncs, Partial: s.PartialSyncs, Failures: s.Failures, Ignored: s.Ignored,
+	}
+	if !s.LastIO.IsZero() {
+		l.Silence = now.Sub(s.LastIO)
+	}
+	if !s.DownSince.IsZero() {
+		l.Down = now.Sub(s.DownSince)
+	}
+	return l
 }
 
 // priority is replica-priority, by which Sentinel chooses whom to promote. It is 0, never, for a server that has nothing of a

@@ -15,7 +15,8 @@ import (
 
 // The figures of INFO in the text format of Prometheus, version 0.0.4. A figure that Redis has too has the name
 // that redis_exporter gives it, so that dashboards and alerts for Redis work; the others begin with stave_.
-// Names, values and labels hold nothing of the data: no key, no argument, no address of a client.
+// Names, values and labels hold nothing of the data: no key, no argument, and no address of a client but those
+// of replicas.
 
 // metricsWriter writes samples. Those of one name must follow each other.
 type metricsWriter struct {
@@ -72,13 +73,14 @@ func (f *Figures) Metrics() string {
 	f.metricsTraffic(&w)
 	f.metricsCommands(&w)
 	f.metricsStorage(&w)
+	f.metricsReplication(&w)
 	return w.String()
 }
 
 // metricsServer are the figures of the process.
 func (f *Figures) metricsServer(w *metricsWriter) {
 	w.gauge("redis_up", 1)
-	w.gauge("redis_instance_info", 1, "redis_version", f.RedisVersion, "redis_mode", "standalone", "role", "master", "os", runtime.GOOS+" "+runtime.GOARCH,
+	w.gauge("redis_instance_info", 1, "redis_version", f.RedisVersion, "redis_mode", "standalone", "role", f.role(), "os", runtime.GOOS+" "+runtime.GOARCH,
 		"maxmemory_policy", "noeviction", "run_id", f.RunID, "process_id", strconv.Itoa(os.Getpid()), "stave_version", f.Version)
 	w.gauge("redis_uptime_in_seconds", time.Since(f.Started).Seconds())
 	w.gauge("redis_start_time_seconds", float64(f.Started.Unix()))
@@ -100,7 +102,6 @@ func (f *Figures) metricsServer(w *metricsWriter) {
 	}
 	saves := &f.Counters.Saves
 	w.gauge("redis_loading_dump_file", 0)
-	w.gauge("redis_connected_slaves", float64(len(f.Replication.Replicas)))
 	w.gauge("redis_aof_enabled", 1)
 	w.gauge("redis_aof_last_write_status", oneOrZero(f.Store.State == db.StateOK))
 	w.gauge("redis_rdb_changes_since_last_save", float64(saves.changes(f.Store.Sequence)))

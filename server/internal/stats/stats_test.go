@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/latency"
+	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/slowlog"
 	"github.com/stavedb/stave/server/internal/stats"
 )
@@ -43,6 +44,48 @@ func TestBothTextsShowTheSame(t *testing.T) {
 		if strings.Contains(text, "cmdstat_set") || strings.Contains(text, `cmd="set"`) {
 			t.Error("a command that was never called is shown")
 		}
+	}
+}
+
+// TestMetricsOfReplicas: replicas that cannot be told apart are one series, and the figures of a link are a replica's alone.
+func TestMetricsOfReplicas(t *testing.T) {
+	f := figures()
+	f.Replication = replication.Figures{Offset: 1000, Begun: true, Replicas: []replication.State{
+		{Address: "10.0.0.1", Port: 6380, State: "online", Offset: 900, Lag: 2 * time.Second}, {Address: "10.0.0.2", State: "send_bulk"},
+		{Address: "10.0.0.2", State: "send_bulk"}, {Address: "10.0.0.2", State: "online"},
+	}}
+	metrics := f.Metrics()
+	seen := map[string]bool{}
+	for line := range strings.Lines(metrics) {
+		series, _, _ := strings.Cut(line, " ")
+		if line[0] != '#' && seen[series] {
+			t.Errorf("%s is there twice", series)
+		}
+		seen[series] = true
+	}
+	for _, want := range []string{
+		`redis_connected_slave_lag_seconds{slave_ip="10.0.0.1",slave_port="6380",slave_state="online"} 2` + "\n",
+		`stave_connected_slave_lag_bytes{slave_ip="10.0.0.1",slave_port="6380",slave_state="online"} 100` + "\n", "redis_connected_slaves 4\n", `role="master"`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("%q is not there", want)
+		}
+	}
+	if strings.Contains(metrics, "master_link") {
+		t.Error("a master has a link to one")
+	}
+	f.Link = &stats.Link{Host: "10.0.0.9", Port: 1, Silence: -1, Down: time.Minute, IsStopped: true, Failures: 3}
+	metrics = f.Metrics()
+	for _, want := range []string{
+		`redis_master_link_up{master_host="10.0.0.9",master_port="1"} 0` + "\n", `stave_master_link_down_seconds{master_host="10.0.0.9",master_port="1"} 60` + "\n",
+		`stave_master_link_stopped{master_host="10.0.0.9",master_port="1"} 1` + "\n", "stave_master_link_failures_total 3\n", `role="slave"`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("%q is not there", want)
+		}
+	}
+	if strings.Contains(metrics, "redis_master_last_io_seconds_ago") {
+		t.Error("a master that has sent nothing was heard of")
 	}
 }
 

@@ -203,6 +203,31 @@ function showSlow(list) {
 	table("slow", ["when", "#took", "command", "from"], list.map((e) => [new Date(1000 * e.at).toLocaleTimeString(), micros(e.micros), e.args.join(" ").slice(0, 200), e.name || e.address]), "none");
 }
 
+// linkOf says how a replica's link to its master is.
+function linkOf(f) {
+	const master = `${f.master_host}:${f.master_port}`;
+	const why = f.master_link_error || "the log says why";
+	if (f.replica_stopped === "1") return `differs from its master ${master} and has stopped: ${why}`;
+	if (f.master_sync_in_progress === "1") return `everything is loaded from ${master}: ${size(Number(f.master_sync_read_bytes || 0))} so far`;
+	if (f.master_link_status !== "up") return `the link to ${master} has been down for ${duration(Number(f.master_link_down_since_seconds))}: ${why}`;
+	return `replica of ${master}, which sent something ${duration(Number(f.master_last_io_seconds_ago))} ago`;
+}
+
+// showReplication shows the master and the replicas, where there are any.
+function showReplication(f) {
+	const isReplica = f.role === "slave";
+	$("replicas").hidden = !isReplica && f.repl_backlog_active !== "1";
+	$("link").textContent = isReplica ? linkOf(f) : "";
+	$("link").className = isReplica && f.master_link_status !== "up" ? "bad" : "";
+	const rows = [];
+	for (let i = 0; f["slave" + i]; i++) {
+		const r = Object.fromEntries(f["slave" + i].split(",").map((pair) => pair.split(/=(.*)/)));
+		rows.push([`${r.ip}:${r.port}`, r.state, r.state === "online" ? size(Math.max(0, f.master_repl_offset - r.offset)) : "–", r.state === "online" ? duration(Number(r.lag)) : "–"]);
+	}
+	table("replication", ["replica", "state", "#behind", "#heard of"], rows, "no replica is connected");
+	$("backlog").textContent = f.repl_backlog_active === "1" ? `${size(Number(f.repl_backlog_histlen))} of ${size(Number(f.repl_backlog_size))} kept for replicas that are away` : "";
+}
+
 function showClients({ clients, total }) {
 	$("clientcount").textContent = total > clients.length ? `the first ${clients.length} of ${total}` : `${total}`;
 	table("clients", ["id", "address", "name", "user", "#age", "#idle", "db", "last command", "#memory"],
@@ -291,6 +316,7 @@ const every = {
 	types: part("types", "types", showTypes, () => ({ db: $("find").elements.db.value })),
 	slow: part("slowlog", "slow", showSlow),
 	clients: part("clients", "clients", showClients),
+	replication: part("replication", "replication", showReplication),
 };
 
 // repeat does a thing again and again, one at a time, and not while nobody looks.
@@ -313,4 +339,5 @@ repeat(every.segments, 3000);
 repeat(every.types, 10000);
 repeat(every.slow, 5000);
 repeat(every.clients, 5000);
+repeat(every.replication, 2000);
 find(false);
