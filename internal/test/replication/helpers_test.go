@@ -145,12 +145,15 @@ func startRedis(t *testing.T, port string, flags ...string) *client {
 	return dial(t, r.Socket)
 }
 
+// patience is how long a condition may take to hold.
+const patience = time.Minute
+
 // await waits until a condition holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatalf("in vain for a minute: %s", what)
+		if time.Since(began) > patience {
+			t.Fatalf("in vain for %v: %s", patience, what)
 		}
 	}
 }
@@ -158,9 +161,14 @@ func await(t testing.TB, what string, holds func() bool) {
 // awaitCaughtUp waits until a replica has applied all that its master has done.
 func awaitCaughtUp(t testing.TB, master, replica *client) {
 	t.Helper()
+	began, told := time.Now(), false
 	await(t, "the replica catches up", func() bool {
 		if text := replica.info("replication", "master_link_error"); strings.Contains(text, "failed here") {
 			t.Fatal(text)
+		}
+		if !told && time.Since(began) > patience-time.Second {
+			told = true
+			t.Logf("the master says\n%s\nand the replica\n%s", master.must("INFO", "replication"), replica.must("INFO", "replication"))
 		}
 		id, want := master.info("replication", "master_replid"), master.info("replication", "master_repl_offset") // with PINGs
 		if replica.info("replication", "master_link_status") != "up" || replica.info("replication", "master_replid") != id {

@@ -11,28 +11,28 @@ import (
 	"github.com/stavedb/stave/internal/test/redisserver"
 )
 
-// node is a server of either kind, empty and a master at first.
-type node struct {
+// instance is a server of either kind, empty and a master at first.
+type instance struct {
 	*client
 	address, port string
 }
 
-// startNode starts a Stave or a Redis. It sends no PING, with which a master would be ahead of a replica that is promoted.
-func startNode(t *testing.T, kind string) node {
+// startInstance starts a Stave or a Redis. It sends no PING, with which a master would be ahead of a replica that is promoted.
+func startInstance(t *testing.T, kind string) instance {
 	t.Helper()
 	if kind == "redis" {
 		r := redisserver.StartMaster(t, "", "--repl-diskless-load", "swapdb", "--repl-ping-replica-period", "1000")
-		return node{dial(t, r.Socket), "127.0.0.1:" + r.Port, r.Port}
+		return instance{dial(t, r.Socket), "127.0.0.1:" + r.Port, r.Port}
 	}
 	address, _ := serve(t, dbtest.New(t), nil)
 	_, port, _ := net.SplitHostPort(address)
 	c := dial(t, address)
 	c.must("CONFIG", "SET", "repl-ping-replica-period", "1000")
-	return node{c, address, port}
+	return instance{c, address, port}
 }
 
-// follow makes a node a replica of another one.
-func (n node) follow(master node) { n.must("REPLICAOF", "127.0.0.1", master.port) }
+// follow makes a instance a replica of another one.
+func (n instance) follow(master instance) { n.must("REPLICAOF", "127.0.0.1", master.port) }
 
 // TestSwitch: a replica is promoted, and its former sibling and its former master become its replicas: both go on where they
 // were, with the new id, and nothing is synchronized as a whole again. So does the master of before when it is promoted again.
@@ -41,11 +41,11 @@ func TestSwitch(t *testing.T) {
 		t.Run(kinds, func(t *testing.T) {
 			rng := chance.Rand(t)
 			kind := strings.Fields(kinds)
-			first, second, third := startNode(t, kind[0]), startNode(t, kind[1]), startNode(t, kind[2])
+			first, second, third := startInstance(t, kind[0]), startInstance(t, kind[1]), startInstance(t, kind[2])
 			prepare(first.client)
 			second.follow(first)
 			third.follow(first)
-			master, others := first, []node{second, third}
+			master, others := first, []instance{second, third}
 			for round := range 3 {
 				for _, n := range others {
 					awaitCaughtUp(t, master.client, n.client)

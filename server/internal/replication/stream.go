@@ -48,7 +48,7 @@ type Stream struct {
 	sequence  uint64 // of the store, after the newest commit
 	broken    int64  // how often it had to begin anew, since a commit could not be described
 
-	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -84,7 +84,7 @@ func (s *Stream) Begin(sequence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(sequence)
-	s.takesMessages.Store(true)
+	s.offerMessages()
 }
 
 func (s *Stream) begin(sequence uint64) {
@@ -92,13 +92,16 @@ func (s *Stream) begin(sequence uint64) {
 	s.blocks = []*block{{start: s.offset}}
 }
 
+// offerMessages lets clients' messages be added where the stream is this server's own.
+func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received) }
+
 // End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
 func (s *Stream) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()
 	s.begun, s.received, s.blocks = false, false, nil
-	s.takesMessages.Store(false)
+	s.offerMessages()
 }
 
 // encode is where the stream is, for resume:

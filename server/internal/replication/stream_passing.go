@@ -75,6 +75,7 @@ func (s *Stream) Receive(at Origin) {
 	s.offset, s.committed, s.database, s.received = at.Offset, at.Offset, at.Database, true
 	s.endFeeders()
 	s.begin(s.sequence)
+	s.offerMessages()
 }
 
 // Origin is the position after all that the stream has; ok is false if it has not begun.
@@ -92,6 +93,7 @@ func (s *Stream) Origin() (at Origin, ok bool) {
 func (s *Stream) demote() (at Origin, ok bool) {
 	s.mu.Lock()
 	s.received = s.begun
+	s.offerMessages()
 	s.mu.Unlock()
 	return s.Origin()
 }
@@ -102,6 +104,7 @@ func (s *Stream) promote(sequence uint64) {
 	defer s.mu.Unlock()
 	s.continueAs(NewID())
 	s.received, s.sequence, s.database = false, sequence, -1
+	s.offerMessages()
 }
 
 // serves reports whether a replica can be given what it asks for. It cannot where nothing was received yet, and one that is
@@ -129,4 +132,5 @@ func (s *Stream) lead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.received = false
+	s.offerMessages()
 }

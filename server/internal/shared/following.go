@@ -238,7 +238,7 @@ func (v *State) endWritingWaits() {
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master, handsOver bool) {
 	offset := int64(-1)
-	if at, begun := f.state.Replicas.Stream.Origin(); begun {
+	if at, known := f.state.Replicas.Stream.Origin(); known && !m.IsZero() {
 		offset = at.Offset
 	}
 	f.mu.Lock()
