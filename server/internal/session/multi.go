@@ -8,6 +8,16 @@ import (
 	"github.com/stavedb/stave/server/internal/shared"
 )
 
+// transactionCommands begin and end transactions. Their flag RunsInsideMulti keeps them out of the
+// queue.
+var transactionCommands = command.InGroup(command.GroupTransactions, []*command.Command{
+	{Name: "multi", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
+		Run: onSession(multiCommand)},
+	{Name: "exec", Arity: 1, Flags: command.OfSession | command.SkipSlowlog | command.RunsInsideMulti, Run: onSession(execCommand)},
+	{Name: "discard", Arity: 1, Flags: command.OfSession | command.Fast | command.AllowBusy | command.RunsInsideMulti,
+		Run: onSession(discardCommand)},
+})
+
 // transaction is what a session has of MULTI and WATCH.
 type transaction struct {
 	session      *Session
@@ -106,13 +116,107 @@ func (m *transaction) run(tx *db.Tx, r *queued, limit int) error {
 	return err
 }
 
-// unwatch forgets what the session watches. It must be called at the end of every session that has watched something:
-// the store notes changes of those keys until then.
-func (m *transaction) unwatch() {
+// multiCommand is MULTI. A nested one is an error that does not spoil the transaction, as in Redis.
+func multiCommand(s *Session, c *command.Call) error {
+	if s.multi.queue != nil {
+		return errNestedMulti
+	}
+	s.multi.queue = &queue{}
+	return c.OK()
+}
+
+// discardCommand is DISCARD. It ends the watch too.
+func discardCommand(s *Session, c *command.Call) error {
+	if s.multi.queue == nil {
+		return errDiscardNoMulti
+	}
+	s.multi.queue = nil
+	s.multi.unwatch()
+	return c.OK()
+}
+
+// execCommand runs the queue as one unit of the store: one commit, isolated from all others. As in
+// Redis, a command that fails does not stop or undo the others; its own writes are rolled back. The
+// transaction locks the watched keys with the others, so that none can change between the check and
+// the commit. The limit of the reply is for all commands together. The queue is taken off the
+// session first: whatever happens, MULTI is over.
+func execCommand(s *Session, c *command.Call) error {
+	q := s.multi.queue
+	if q == nil {
+		return errExecNoMulti
+	}
+	s.multi.queue = nil
+	watch := s.multi.watch
+	defer func() {
+		if s.multi.queue == nil { // otherwise EXEC is executed again
+			s.multi.unwatch()
+		}
+	}()
+	if q.Aborted {
+		return errExecAbort
+	}
+	defer s.multi.doAfter()
+	if s.script.lent != nil {
+		defer s.script.lent.EndExec()
+	}
+	s.multi.verify(q)
+	s.mail.unsent.Reset()
+	space := s.host.Store
+	limit := s.out.Len() + s.server.MostReply()
+	s.room.mustNotRepeat = !q.isRepeatable()
+	defer func() { s.room.mustNotRepeat = false }()
+	body := func(tx *db.Tx) error {
+		if watch != nil {
+			if changed, err := watch.Changed(tx); err != nil || changed {
+				c.Out.NullArray()
+				return err
+			}
+		}
+		c.Out.Array(q.requests.Len())
+		for r := range q.requests.All() {
+			if err := s.multi.run(tx, r, limit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	keys := q.Keys
+	if watch != nil {
+		keys = append(keys, watch.Keys()...)
+	}
+	var err error
+	switch {
+	case q.WholeStore:
+		err = s.unit.transact(q.Writes, nil, body)
+	case len(keys) > 0:
+		err = s.unit.transact(q.Writes, keys, body)
+	default:
+		if err = body(nil); err == nil {
+			s.mail.unsent.Post(&s.server.Hub, s.unit.unsynced.Ticket)
+		}
+		s.mail.unsent.Drop()
+	}
+	if err != nil {
+		// The SELECTs among the commands did not happen either.
+		s.host.Store = space
+	}
+	if err == shared.ErrWouldWait || err == shared.ErrNoRoom {
+		s.multi.queue = q
+	}
+	return err
+}
+
+// doAfter does what commands within EXEC have asked for, after the commit and with no key locked: a BGSAVE, REPLICAOF. They
+// have their replies by then, so an error can only be seen in the log and in INFO (rdb_last_bgsave_status).
+func (m *transaction) doAfter() {
 	s := m.session
-	if m.watch != nil {
-		m.watch.Close()
-		m.watch, m.watchedBytes = nil, 0
-		s.client.Watched.Store(0)
+	if m.saveDue {
+		m.saveDue = false
+		_ = s.server.Save()
+	}
+	after := m.after
+	m.after = nil
+	for _, fn := range after {
+		fn()
 	}
 }
