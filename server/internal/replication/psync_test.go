@@ -79,3 +79,19 @@ func TestLeadWithoutStream(t *testing.T) {
 		t.Error("it captures for nobody")
 	}
 }
+
+// TestStopKeepsPosition: a replica that ends notes all that it has received, also what was nothing to be written.
+func TestStopKeepsPosition(t *testing.T) {
+	store, m := following(t, at("a", 1000, 0))
+	ping := commandOf("PING")
+	after := at("a", 1000+int64(len(ping)), 0)
+	if err := m.Stream.Pass(ping, after, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if o, ok := serverside.DB.Origin(store); !ok || o != after {
+		t.Errorf("it stands at %+v, %v, want %+v", o, ok, after)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 )
 
@@ -211,5 +212,40 @@ func TestInstalledAnew(t *testing.T) {
 	}
 	if o, _ := p.Origin(); o != at("b", 50, 2) {
 		t.Errorf("after a failure it stands at %+v", o)
+	}
+}
+
+// TestNoCutBetween: no snapshot is cut between a commit and its bytes; they go on right after its moment, and after a snapshot
+// that failed.
+func TestNoCutBetween(t *testing.T) {
+	p := newPasses(t, at("a", 1000, 0))
+	held := func() bool {
+		if p.passing.TryLock() {
+			p.passing.Unlock()
+			return false
+		}
+		return true
+	}
+	if err := p.Pass([]byte("one"), at("a", 1003, 0), func() error {
+		if !held() {
+			t.Error("a snapshot may be cut between a commit and its bytes")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.cut(func(cut func()) (*db.Store, error) {
+		if !held() {
+			t.Error("bytes may be on their way at the moment of a snapshot")
+		}
+		cut()
+		if held() {
+			t.Error("bytes wait until a snapshot is open")
+		}
+		return nil, nil
+	}, func() {})
+	_, err := p.cut(func(func()) (*db.Store, error) { return nil, errors.New("no") }, func() { t.Error("a snapshot that failed has a moment") })
+	if err == nil || held() {
+		t.Errorf("after a snapshot that failed: %v", err)
 	}
 }
