@@ -232,6 +232,28 @@ func TestFailoverEnds(t *testing.T) {
 	want(t, master, "2", "GET", "paused")
 }
 
+// TestFailoverNotToATool: what has everything, and has not said where it listens, is not made the master.
+func TestFailoverNotToATool(t *testing.T) {
+	master := startReplica(t)
+	tool := dial(t, master.conn.RemoteAddr().String())
+	tool.must("REPLCONF", "capa", "eof", "capa", "psync2")
+	if _, err := tool.conn.Write(resp.AppendCommandStrings(nil, "PSYNC", "?", "-1")); err != nil {
+		t.Fatal(err)
+	}
+	tool.until("$EOF:")
+	await(t, "it has everything", func() bool {
+		_, _ = tool.conn.Write(resp.AppendCommandStrings(nil, "REPLCONF", "ACK", "100000000"))
+		return master.must("WAIT", "1", "10") == "1"
+	})
+	master.must("FAILOVER", "TIMEOUT", "300")
+	await(t, "its time is over", func() bool {
+		_, _ = tool.conn.Write(resp.AppendCommandStrings(nil, "REPLCONF", "ACK", "100000000"))
+		return master.info("replication", "master_failover_state") == "no-failover"
+	})
+	wantInfo(t, master, "role", "master")
+	want(t, master, "OK", "SET", "a", "1")
+}
+
 // TestFailoverForced: at the end of its time the target becomes the master, though it answers nothing. While it does not, the server
 // is a replica, also after it was killed; ABORT makes it the master again.
 func TestFailoverForced(t *testing.T) {
