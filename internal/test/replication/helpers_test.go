@@ -146,7 +146,7 @@ func startRedis(t *testing.T, port string, flags ...string) *client {
 }
 
 // patience is how long a condition may take to hold.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // await waits until a condition holds.
 func await(t testing.TB, what string, holds func() bool) {
