@@ -34,6 +34,9 @@ shared.State           ours     Store RunID Table Options Server
 server.Server          operator options
 shared.State           operator Users Settings
 replication.Feeders       ours     snapshots
+replication.sharedSnapshot ours     cancel opened store err
+replication.sharedSnapshot shared   waiting
+replication.cutPoint       ours     id
 shared.Following          operator configured
 shared.Following          ours     changed idle
 shared.Failover           ours     state requested

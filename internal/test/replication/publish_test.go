@@ -103,6 +103,13 @@ func TestPublishReachesReplicas(t *testing.T) {
 		at := staveReplica(t, port, small)
 		publishTo(t, dial(t, address), dial(t, at), dial(t, at))
 	})
+	t.Run("Stave to Stave to Redis", func(t *testing.T) {
+		at := staveReplica(t, port, small)
+		_, between, _ := net.SplitHostPort(at)
+		middle, replica := dial(t, at), startRedis(t, between)
+		await(t, "the replica of the replica follows", func() bool { return strings.Contains(middle.info("replication", "slave0"), "online") })
+		publishTo(t, dial(t, address), replica, dial(t, replica.conn.RemoteAddr().String()))
+	})
 	t.Run("Redis to Stave", func(t *testing.T) {
 		at := staveReplica(t, redis.Port, small)
 		publishTo(t, dial(t, redis.Socket), dial(t, at), dial(t, at))

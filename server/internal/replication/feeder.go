@@ -205,12 +205,16 @@ func (f *Feeder) Cut() {
 		f.err = errBroken
 		return
 	}
-	f.phase, f.at = cut, s.blocks[len(s.blocks)-1]
-	f.used, f.acked = len(f.at.data), s.offset
 	s.forgetDatabase()
-	f.database = s.database
+	last := s.blocks[len(s.blocks)-1]
+	f.begin(&cutPoint{id: s.id, offset: s.offset, at: last, used: len(last.data), database: s.database})
+}
+
+// begin makes a moment the one of its snapshot.
+func (f *Feeder) begin(p *cutPoint) {
+	f.phase, f.at, f.used, f.acked, f.database = cut, p.at, p.used, p.offset, p.database
 	if !f.ask.SYNC {
-		f.out = fmt.Appendf(f.out, "+FULLRESYNC %s %d\r\n", s.id, s.offset)
+		f.out = fmt.Appendf(f.out, "+FULLRESYNC %s %d\r\n", p.id, p.offset)
 	}
 	f.wake()
 }

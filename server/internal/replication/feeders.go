@@ -42,6 +42,9 @@ type Feeders struct {
 	version int        // of files, which goes with the capture
 	idle    *time.Timer
 
+	sharing sync.Mutex      // guards shared, and what it says; taken with the log locked
+	shared  *sharedSnapshot // that others can still share; nil for none
+
 	waiting sync.Mutex // guards the rest
 	waiters []*waiter
 	pruneAt int // waiters at which those that are over are dropped
@@ -207,28 +210,6 @@ func (m *Feeders) Quiesce() {
 	serverside.DB.SetExpiryCycle(m.store, false)
 	m.Stream.AskForAcks()
 }
-
-// Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach, once fewer than
-// mostSnapshots are open. done is to be called when the file has been sent.
-func (m *Feeders) Snapshot(ctx context.Context, f *Feeder) (s *db.Store, done func() error, err error) {
-	select {
-	case m.snapshots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
-	if s, err = m.Stream.cut(func(cut func()) (*db.Store, error) { return serverside.DB.SnapshotAt(m.store, ctx, cut) }, f.Cut); err != nil {
-		<-m.snapshots
-		return nil, nil, err
-	}
-	return s, func() error {
-		defer func() { <-m.snapshots }()
-		return s.Close()
-	}, nil
-}
-
-// mostSnapshots bounds the memory of full synchronizations: each has an index of its own. Replicas beyond it wait, and are
-// kept awake.
-const mostSnapshots = 4
 
 // Write writes the file of a snapshot for a replica.
 func (m *Feeders) Write(ctx context.Context, f *Feeder, snapshot *db.Store, w io.Writer) error {
