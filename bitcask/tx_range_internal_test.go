@@ -27,7 +27,7 @@ func fillList(t *testing.T, s *Store, n int64) {
 func deleteRange(t *testing.T, s *Store, from, to int64) (n int) {
 	commitNewer(t, s, func(tx *Tx) {
 		var err error
-		n, err = tx.DeleteRange(0, "list", collectionOf(tx, "list"), from, to)
+		n, err = tx.DeleteRange(0, "list", collectionOf(tx, "list"), keydir.ListPlace{Index: from}, keydir.ListPlace{Index: to})
 		must(t, err)
 	})
 	return n
@@ -93,19 +93,41 @@ func TestRangeOnFullDisk(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestRangeNames: which names of tombstones are those of ranges.
+// TestRangeNames: which names of tombstones are those of ranges, and what they need.
 func TestRangeNames(t *testing.T) {
-	for _, r := range [][2]int64{{-1, 0}, {-1 << 63, 1<<63 - 1}, {5, 9}} {
-		name := format.RangeName(r[0], r[1])
-		if from, to, ok := format.ParseRange([]byte(name)); !ok || from != r[0] || to != r[1] {
-			t.Errorf("%q: %d to %d, %v", name, from, to, ok)
+	at := func(index int64, sub uint64) keydir.ListPlace { return keydir.ListPlace{Index: index, Sub: sub} }
+	needs := func(name string) manifest.Features {
+		return manifest.FeatureOf(&format.Identity{Kind: KindElementTombstone, Type: keydir.List, Elem: []byte(name)})
+	}
+	for _, r := range []struct {
+		from, to keydir.ListPlace
+		needs    manifest.Features
+	}{
+		{at(-1, 0), at(0, 0), manifest.FeatureRanges},
+		{at(-1<<63, 0), at(1<<63-1, 0), manifest.FeatureRanges},
+		{at(5, 0), at(5, 1), manifest.FeatureRanges | manifest.FeaturePlaces},
+		{at(5, 1<<64-1), at(6, 0), manifest.FeatureRanges | manifest.FeaturePlaces},
+		{at(5, 7), at(5, 8), manifest.FeatureRanges | manifest.FeaturePlaces},
+	} {
+		name := format.RangeName(r.from, r.to)
+		if from, to, ok := format.ParseRange([]byte(name)); !ok || from != r.from || to != r.to || needs(name) != r.needs {
+			t.Errorf("%q: %v to %v, %v; needs %#x", name, from, to, ok, needs(name))
 		}
 	}
-	if from, to, ok := format.ParseRange([]byte(format.IndexName(-7))); !ok || from != -7 || to != -7 {
-		t.Errorf("an index: %d to %d, %v", from, to, ok)
+	for _, p := range []struct {
+		at    keydir.ListPlace
+		needs manifest.Features
+	}{{at(-7, 0), 0}, {at(-7, 1), manifest.FeaturePlaces}} {
+		name := format.PlaceName(p.at)
+		if from, to, ok := format.ParseRange([]byte(name)); !ok || from != p.at || to != p.at || needs(name) != p.needs {
+			t.Errorf("%q: %v to %v, %v; needs %#x", name, from, to, ok, needs(name))
+		}
 	}
 	one := format.IndexName(3)
-	for _, bad := range []string{"", "-", one + "-", one + "-" + one, format.RangeName(1, 0), one + ":" + format.IndexName(4), format.RangeName(1, 2) + "0"} {
+	for _, bad := range []string{
+		"", "-", one + "-", one + "-" + one, format.RangeName(at(1, 0), at(0, 0)), one + ":" + format.IndexName(4),
+		format.RangeName(at(1, 0), at(2, 0)) + "0", one + "0000000000000000", one + "0", one + one + "-", one + one + "-" + one + one,
+	} {
 		if _, _, ok := format.ParseRange([]byte(bad)); ok {
 			t.Errorf("%q is a range", bad)
 		}

@@ -42,8 +42,9 @@ type dumpedCollection struct {
 
 // part is the n elements of one item, as in the dump.
 type part struct {
-	n    int
-	body []byte
+	n        int
+	body     []byte
+	inserted bool // of a list
 }
 
 // rankedName is an element to be sorted by score.
@@ -167,9 +168,13 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 	if !ok {
 		return nil, false
 	}
+	inserted := t == List && n&insertedItem != 0
+	if inserted {
+		n &^= insertedItem
+	}
 	dc.n += n
 	dc.size += size
-	dc.parts = append(dc.parts, part{n, b[:end]})
+	dc.parts = append(dc.parts, part{n, b[:end], inserted})
 	return b[end:], true
 }
 
@@ -177,6 +182,9 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
 	if t == Stream {
 		return l.measureStream(n, b)
+	}
+	if t == List && n&insertedItem != 0 {
+		return l.measureInserted(n&^insertedItem, b)
 	}
 	if t.Indexed() {
 		if len(b) < 8 || n > (len(b)-8)/8 {
@@ -394,10 +402,16 @@ func (l *Loader) loadScores(o *orderedPages, dc *dumpedCollection) {
 	clear(l.ranked)
 }
 
-// loadList makes a list of its parts. It reports false unless their indexes ascend.
+// loadList makes a list of its parts. It reports false unless their indexes ascend, and the places of the inserted
+// elements after them.
 func (dc *dumpedCollection) loadList(cs *collectionSet, id uint32) bool {
+	pages := dc.parts
+	if i := slices.IndexFunc(pages, func(p part) bool { return p.inserted }); i >= 0 {
+		pages = pages[:i]
+	}
+	inserted := dc.parts[len(pages):]
 	var tail int64
-	for i, p := range dc.parts {
+	for i, p := range pages {
 		first, _ := p.locs()
 		last := first + int64(p.n) - 1
 		if last < first || i > 0 && first <= tail {
@@ -405,17 +419,17 @@ func (dc *dumpedCollection) loadList(cs *collectionSet, id uint32) bool {
 		}
 		tail = last
 	}
-	if len(dc.parts) <= 1 && smallHeaderBytes+len(dc.key)+8+dc.size <= sizeLimit(dc.typ) {
+	if len(dc.parts) <= 1 && len(inserted) == 0 && smallHeaderBytes+len(dc.key)+8+dc.size <= sizeLimit(dc.typ) {
 		dc.loadSmallList(cs, id)
 		return true
 	}
 	g := cs.newBig(dc.typ, string(dc.key))
 	g.meta = dc.meta
 	cs.setBig(id, g)
-	for _, p := range dc.parts {
+	for _, p := range pages {
 		g.list.putLocs(p.locs())
 	}
-	return true
+	return g.list.loadInserted(cs.hash, inserted)
 }
 
 // loadSmallList writes the block of a small list, which has at most one part.
@@ -490,5 +504,5 @@ func (x *list) putPage(index int64, b []byte) {
 		x.head, x.tail = index, last
 	}
 	x.head, x.tail = min(x.head, index), max(x.tail, last)
-	x.n += elements
+	x.count(index, elements)
 }
