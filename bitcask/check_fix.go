@@ -61,12 +61,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 			groups = lostGroups(groups, sp.Dir, h, sp.Dir.CollectionOf(h, slot))
 		default:
 			coll, wrong := sp.Dir.CollectionOf(h, slot), false
-			if slot.Type == keydir.List && !coll.Regular() {
-				if err = s.man.need(manifest.FeaturePlaces); err != nil {
-					return false
-				}
-			}
-			if wrong, err = check.Miscounted(ctx, src, sp, coll); wrong {
+			if wrong, err = s.miscounted(ctx, src, sp, coll); wrong {
 				broken = append(broken, coll)
 			}
 		}
@@ -104,6 +99,16 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 		return 0, err
 	}
 	return mended, t.finish()
+}
+
+// miscounted is check.Miscounted, and has the manifest announce the holes of a list.
+func (s *Store) miscounted(ctx context.Context, src *check.Environment, sp *namespace.Space, coll keydir.Collection) (bool, error) {
+	if coll.Type() == keydir.List && !coll.Regular() {
+		if err := s.man.need(manifest.FeaturePlaces); err != nil {
+			return false, err
+		}
+	}
+	return check.Miscounted(ctx, src, sp, coll)
 }
 
 // fixCount rewrites the count of a collection.

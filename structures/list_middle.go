@@ -8,14 +8,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// What happens in the middle of a list writes as many records as it adds or removes. Elements are moved in three cases,
-// each bounded: the few between a new element of a short list and a free index, which keep that list in the small form of
-// the keydir; those of a list that is mostly holes, after as many have been removed; and elements at one index whose
-// sub-indexes leave no room for another one between them.
+// What happens in the middle of a list writes as many records as it adds or removes. Elements are moved in two cases: those
+// of a short list that is mostly holes, after as many have been removed, and elements that were inserted at one index,
+// where their sub-indexes leave no room for another one between them.
 
 const (
-	// fewMoved is how many elements of a short list are moved for a new one.
-	fewMoved = 8
 	// maxClosed is how long a list may be whose holes are closed, and freeHoles how many holes it may have besides one
 	// for each element.
 	maxClosed = 128
@@ -55,7 +52,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	return f.Len(), nil
 }
 
-// placeFor returns a place that is free, or about to be written anew, for an element at a position.
+// placeFor returns a free place for an element at a position.
 func (l List) placeFor(f keydir.Collection, position int) (at keydir.ListPlace, err error) {
 	head, tail := f.Bounds()
 	switch position {
@@ -66,11 +63,6 @@ func (l List) placeFor(f keydir.Collection, position int) (at keydir.ListPlace, 
 	}
 	if at, ok := freeIndex(f, position); ok {
 		return at, nil
-	}
-	if !f.Private() {
-		if at, ok, err := l.shift(f, position); ok || err != nil {
-			return at, err
-		}
 	}
 	if at, ok := subBetween(placeOf(f, position-1), placeOf(f, position)); ok {
 		return at, nil
@@ -87,41 +79,6 @@ func freeIndex(f keydir.Collection, position int) (at keydir.ListPlace, ok bool)
 	prev, next := placeOf(f, position-1), placeOf(f, position)
 	at.Index = prev.Index + 1
 	return at, prev.Index < next.Index && at.Less(next)
-}
-
-// shift moves the elements between a position and the nearest free index by one index, if they are few. It returns the
-// index that becomes free.
-func (l List) shift(f keydir.Collection, position int) (at keydir.ListPlace, ok bool, err error) {
-	var places [2 * fewMoved]keydir.ListPlace
-	var locs [len(places)]keydir.Loc
-	first := max(position-fewMoved, 0)
-	n := min(position+fewMoved, f.Len()) - first
-	f.Elements(first, places[:n], locs[:n])
-	free := func(i int) bool { return places[i].Index+1 < places[i+1].Index } // between two of them
-	left, right := position-first, position-first-1                           // the outermost ones to be moved
-	for left > 0 && !free(left-1) {
-		left--
-	}
-	for right < n-1 && !free(right) {
-		right++
-	}
-	atLeft, atRight := left > 0 || first == 0, right < n-1 || first+n == f.Len()
-	r := l.reader(f)
-	defer r.release()
-	middle := position - first
-	switch {
-	case atLeft && (!atRight || middle-left <= right-middle+1):
-		for i := left; i < middle && err == nil; i++ {
-			err = r.move(places[i], locs[i], keydir.ListPlace{Index: places[i].Index - 1})
-		}
-		return places[middle-1], true, err
-	case atRight:
-		for i := right; i >= middle && err == nil; i-- {
-			err = r.move(places[i], locs[i], keydir.ListPlace{Index: places[i].Index + 1})
-		}
-		return places[middle], true, err
-	}
-	return at, false, nil
 }
 
 // subStep is how far apart sub-indexes are at first: where elements are inserted after each other, or before, 2^31 find

@@ -1,6 +1,7 @@
 package bitcask
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 
@@ -91,6 +92,57 @@ func TestRangeOnFullDisk(t *testing.T) {
 		t.Errorf("left: %v", list)
 	}
 	must(t, s.Close())
+}
+
+// TestPlacesFeature: the feature bit is on disk before the first hole is, and before the first element with a sub-index.
+// Where it has no room nothing changes. What is removed at an end needs none.
+func TestPlacesFeature(t *testing.T) {
+	for name, change := range map[string]func(tx *Tx, coll keydir.Collection) error{
+		"a hole": func(tx *Tx, coll keydir.Collection) error {
+			return second(tx.DeletePlace(0, "list", coll, keydir.ListPlace{Index: 4}))
+		},
+		"a range": func(tx *Tx, coll keydir.Collection) error {
+			return second(tx.DeleteRange(0, "list", coll, keydir.ListPlace{Index: 4}, keydir.ListPlace{Index: 5}))
+		},
+		"inserted": func(tx *Tx, coll keydir.Collection) error {
+			return tx.PutPlace(0, "list", coll, keydir.ListPlace{Index: 4, Sub: 1}, []byte("v"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			fault := vfstest.NewFault(mem)
+			s, err := Open("d", &Options{seam: seam.Options{FS: fault}})
+			must(t, err)
+			fillList(t, s, 10)
+			deleteRange(t, s, 0, 0)
+			deleteRange(t, s, 8, 9)
+			if s.man.Features&manifest.FeaturePlaces != 0 {
+				t.Error("the ends need the bit")
+			}
+			fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: manifest.FileName + "*", Err: syscall.ENOSPC, Sticky: true})
+			tx, err := s.Begin(true, "list")
+			must(t, err)
+			err = change(tx, collectionOf(tx, "list"))
+			must(t, second(tx.Commit()))
+			tx.End()
+			if list := indexesOf(t, s); !errors.Is(err, ErrNoSpace) || len(list) != 7 {
+				t.Errorf("where the bit has no room: %v, left: %v", err, list)
+			}
+			fault.Heal()
+			checked := false
+			fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpWrite}, Path: "*.data", Do: func(vfstest.Event) {
+				m, err := manifest.Read(mem, "d", vfs.ReadOnly, nil)
+				must(t, err)
+				checked = m.Features&manifest.FeaturePlaces != 0
+				must(t, m.Close())
+			}})
+			commitNewer(t, s, func(tx *Tx) { must(t, change(tx, collectionOf(tx, "list"))) })
+			if !checked {
+				t.Error("the bit is not written before")
+			}
+			must(t, s.Close())
+		})
+	}
 }
 
 // TestRangeNames: which names of tombstones are those of ranges, and what they need.
