@@ -2,6 +2,7 @@ package bitcask
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -143,6 +144,58 @@ func TestPlacesFeature(t *testing.T) {
 			must(t, s.Close())
 		})
 	}
+}
+
+// TestPlacesRollback: what a transaction has done to places of a list is rolled back to a savepoint, and then whole.
+func TestPlacesRollback(t *testing.T) {
+	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})
+	must(t, err)
+	at := func(index int64, sub uint64) keydir.ListPlace { return keydir.ListPlace{Index: index, Sub: sub} }
+	put := func(tx *Tx, p keydir.ListPlace) {
+		must(t, tx.PutPlace(0, "list", collectionOf(tx, "list"), p, []byte("value")))
+	}
+	content := func(tx *Tx) (text string) {
+		collectionOf(tx, "list").EachPlace(func(p keydir.ListPlace, loc keydir.Loc) bool {
+			text += fmt.Sprintln(p, loc)
+			return true
+		})
+		return text
+	}
+	change := func(tx *Tx) {
+		put(tx, at(4, 0))
+		put(tx, at(4, 7))
+		put(tx, at(4, 9))
+		put(tx, at(600, 1))
+		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), at(5, 0))))
+		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), at(4, 9))))
+		must(t, second(tx.DeleteRange(0, "list", collectionOf(tx, "list"), at(2, 0), at(4, 8))))
+	}
+	fillList(t, s, 700)
+	commitNewer(t, s, func(tx *Tx) {
+		put(tx, at(3, 5))
+		put(tx, at(4, 7))
+	})
+	tx, err := s.Begin(true, "list")
+	must(t, err)
+	before := content(tx)
+	change(tx)
+	middle := content(tx)
+	sp := tx.Savepoint()
+	put(tx, at(8, 1))
+	put(tx, at(600, 1))
+	must(t, second(tx.DeleteRange(0, "list", collectionOf(tx, "list"), at(1, 0), at(699, 1<<64-1))))
+	must(t, tx.RollbackTo(sp))
+	if got := content(tx); got != middle {
+		t.Errorf("after the savepoint was rolled back to:\n%s", got)
+	}
+	tx.End()
+	tx, err = s.Begin(false, "list")
+	must(t, err)
+	if got := content(tx); got != before {
+		t.Errorf("after all was rolled back:\n%s", got)
+	}
+	tx.End()
+	must(t, s.Close())
 }
 
 // TestRangeNames: which names of tombstones are those of ranges, and what they need.

@@ -299,15 +299,24 @@ func (c Collection) Regular() bool {
 // first one. The two have the same length, and there are as many elements. O(log n) and O(1) an element.
 func (c Collection) Elements(position int, at []ListPlace, locs []Loc) {
 	s, x := c.listOf("Elements")
-	if position < 0 || position+len(at) > c.Len() || len(at) != len(locs) {
+	n, head := 0, int64(0)
+	if x != nil {
+		n, head = x.n, x.head
+	} else {
+		n, head = s.n(), s.head()
+	}
+	if position < 0 || position+len(at) > n || len(at) != len(locs) {
 		panic("BUG: keydir: no such elements of a list")
 	}
-	if x != nil && !x.regular() {
+	switch {
+	case x != nil && !x.regular():
 		x.elements(position, at, locs)
 		return
-	}
-	head, _ := c.Bounds()
-	if x != nil || s.n() == s.span() {
+	case x != nil && len(at) == 1:
+		at[0] = ListPlace{Index: head + int64(position)}
+		locs[0] = x.at(at[0].Index)
+		return
+	case x != nil || n == s.span():
 		c.LocsAt(head+int64(position), locs)
 		for i := range at {
 			at[i] = ListPlace{Index: head + int64(position+i)}

@@ -165,8 +165,12 @@ func (r *listReader) each(position, n, step int, visit func(value []byte) bool) 
 			slices.Reverse(places)
 			slices.Reverse(locs)
 		}
-		for i, at := range places {
-			r.elems[i] = text(AppendPlace(r.names[i][:0], at))
+		for i := range places {
+			name := ordered.AppendHex(r.names[i][:0], ordered.Int(places[i].Index))
+			if sub := places[i].Sub; sub > 0 {
+				name = ordered.AppendHex(name, sub)
+			}
+			r.elems[i] = text(name)
 		}
 		var err error
 		if r.buf, r.ends, err = r.Txn.Values(r.buf[:0], r.ends[:0], r.Key, r.elems[:k], keydir.List, locs); err != nil {
