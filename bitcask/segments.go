@@ -26,7 +26,7 @@ func (s *Store) segmentOf(loc keydir.Loc) (*segment.Segment, error) {
 // addSegment makes an empty segment and lists it in the manifest as the last.
 func (s *Store) addSegment() (*segment.Segment, error) {
 	s.measureDisk()
-	if err := s.reserve.Prepare(); err != nil {
+	if err := s.reserve.Prepare(0); err != nil {
 		return nil, fmt.Errorf("before a new segment: %w", err)
 	}
 	s.man.mu.Lock()

@@ -87,18 +87,11 @@ func (b *background) end() {
 	b.Wait()
 }
 
-// every calls fn at intervals until the store closes or fn returns false.
+// every calls fn at the moments of nap.Until until the store closes or fn returns false.
 func (b *background) every(d time.Duration, fn func() bool) {
-	tick := time.NewTicker(d)
-	defer tick.Stop()
-	for {
-		select {
-		case <-b.stop:
+	for b.sleep(nap.Until(d)) {
+		if !fn() {
 			return
-		case <-tick.C:
-			if !fn() {
-				return
-			}
 		}
 	}
 }
@@ -154,7 +147,7 @@ func (s *Store) adjustReserve() {
 		settled := s.reserve.Adjust() && length == before
 		before, stirred = length, true
 		if settled {
-			stirred = s.grown.Sleep(s.work.stop, time.Second, math.MaxInt64, func() bool { return s.logSize() != length })
+			stirred = s.grown.Sleep(s.work.stop, nap.Until(time.Second), math.MaxInt64, func() bool { return s.logSize() != length })
 		}
 		if s.work.stopping() {
 			return

@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -31,7 +32,7 @@ import (
 // Then the store refuses writes, but still serves reads.
 
 // directoryEvery is how often the goroutine looks, whether or not anything was reported.
-const directoryEvery = 900 * time.Millisecond
+const directoryEvery = time.Second
 
 // removalTakes is how long the removal of a directory is given to get from LOCK to the other files: until then the two
 // cases look alike.
@@ -99,7 +100,7 @@ func (g *directoryGuard) watch() {
 			stop()
 		}
 	}()
-	tick := time.NewTicker(directoryEvery)
+	tick := time.NewTimer(nap.Until(directoryEvery))
 	defer tick.Stop()
 	leads, troubled := vfs.Here, false
 	for {
@@ -108,6 +109,7 @@ func (g *directoryGuard) watch() {
 			return
 		case <-reported:
 		case <-tick.C:
+			tick.Reset(nap.Until(directoryEvery))
 			if stop == nil { // Not at once: it costs more than opening and closing a small store, and most commands are done by now.
 				stop = g.held.Watch(filepath.Join(g.dir, format.LockName), report)
 			}

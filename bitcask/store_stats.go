@@ -114,11 +114,11 @@ func (s *Store) measureDisk() {
 	}
 }
 
-// longestSegment is the length of the longest sealed segment of more than one entry: that of a single one has nothing to
-// be copied once it is dead.
+// longestSegment is the length of the longest segment, without sealed ones of a single entry, which have nothing to be copied once that
+// is dead.
 func (s *Store) longestSegment() (n int64) {
 	for _, sg := range s.segments.Load().All() {
-		if sg.Sealed() && sg.Footer.Records > recordsOfEntry {
+		if !sg.Sealed() || sg.Footer.Records > recordsOfEntry {
 			n = max(n, sg.Size.Load())
 		}
 	}

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -272,7 +273,7 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 	log, r, f := &t.s.log, &t.s.reserve, t.encode()
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {
-		if sg, at, seq, err = log.Append(f); err == nil {
+		if sg, at, seq, err = t.append(f); err == nil {
 			t.s.grown.Stir(nap.Any)
 			if full && !t.draws() {
 				r.NoteSpace()
@@ -295,7 +296,7 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 	case !r.Refill():
 		err = r.Refuse()
 	default:
-		if sg, at, seq, err = log.Append(f); err != nil && NoSpace(err) {
+		if sg, at, seq, err = t.append(f); err != nil && NoSpace(err) {
 			r.NoteLack(err)
 		}
 	}
@@ -303,6 +304,17 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 		err = errors.Join(err, log.Sync())
 	}
 	return sg, at, seq, failure.NameNoSpace(err)
+}
+
+// append appends without the reserve. Before a commit that is longer than a segment the reserve becomes what it should be afterwards.
+func (t *Tx) append(f *commitlog.Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
+	if f.Size > t.s.SegmentSize() && !t.draws() {
+		t.s.measureDisk()
+		if err := t.s.reserve.Prepare(f.Size); err != nil {
+			return nil, 0, 0, fmt.Errorf("before a commit of %d bytes: %w", f.Size, err)
+		}
+	}
+	return t.s.log.Append(f)
 }
 
 // appendDrawing appends with what the reserve gives up for it. failed is why it could not be appended without.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/signal"
@@ -17,6 +18,7 @@ import (
 	"github.com/stavedb/stave/cli/internal/humanize"
 	"github.com/stavedb/stave/cli/internal/terminal"
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/server"
 )
 
@@ -104,6 +106,7 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	}
 	o.Logger, o.ReadDamaged = logger, c.Bool("read-damaged")
 	options.Logger, options.LogLevel = logger, level
+	nap.Shift(rand.N(time.Second))
 	started := time.Now()
 	store, durability, err := openServed(ctx, t, dir, o, c.Bool("follow"))
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/stavedb/stave/internal/nap"
 )
 
 // The Go runtime lets the heap grow to twice what is live before it collects, and after a collection keeps a tenth more
@@ -13,7 +15,8 @@ import (
 // what is free. After a command that has written a million elements that is more than the data, and does not wait.
 
 const (
-	// releaseEvery is how long a server must have been quiet to give back what may be much.
+	// releaseEvery is how long a server must have been quiet to give back what may be much. One that is quiet is looked at
+	// half as often.
 	releaseEvery = 500 * time.Millisecond
 	// quietTicks is how many times as long it must have been quiet to give back less.
 	quietTicks = 20
@@ -69,10 +72,10 @@ func (h heapState) surplus() uint64 { return h.objects - min(h.objects, h.live) 
 // the goroutines for well under a millisecond and takes the processor time of a collection: a server that is not quiet
 // never pays it.
 func releaseMemory(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	last := readHeap()
-	before, released, ticks := last, last, 0
+	before, released, ticks, step := last, last, 0, 1
+	tick := time.NewTimer(nap.Until(every))
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,14 +83,19 @@ func releaseMemory(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		now := readHeap()
-		ticks++
-		if now.mayHaveMuch(last, released) || ticks == quietTicks && now.isWorthReleasing(before) {
+		ticks += step
+		step = 1
+		if now.isQuiet(last) {
+			step = 2 // it wakes with others
+		}
+		if now.mayHaveMuch(last, released) || ticks >= quietTicks && now.isWorthReleasing(before) {
 			debug.FreeOSMemory()
 			now, ticks = readHeap(), quietTicks
 			released = now
 		}
-		if last = now; ticks == quietTicks {
+		if last = now; ticks >= quietTicks {
 			before, ticks = now, 0
 		}
+		tick.Reset(nap.Until(time.Duration(step) * every))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/backoff"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/ttl"
 )
 
@@ -164,7 +165,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 		_, gone := s.clock.read()
 		soon := gone + idleRest.Milliseconds()
 		due := func() bool { return s.opts.ExpireEvery > 0 && (s.deadlines.AnyDue(soon) || s.fields.AnyDue(soon)) }
-		if released := s.base.DrainDropped(); !released && rest == every && every < idleRest && !due() && !s.idle.Sleep(ctx.Done(), idleRest, soon, due) {
+		if released := s.base.DrainDropped(); !released && rest == every && every < idleRest && !due() && !s.idle.Sleep(ctx.Done(), nap.Until(idleRest), soon, due) {
 			rest = 0
 		}
 		tick.Reset(rest)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/merge"
 )
 
@@ -60,9 +61,9 @@ func (s *Store) mergeNow(ctx context.Context) {
 
 // mergeLoop asks the merge policy until the store closes.
 func (s *Store) mergeLoop(ctx context.Context) {
-	tick := time.NewTicker(mergeEvery)
+	tick := time.NewTimer(nap.Until(mergeEvery))
 	defer tick.Stop()
-	for {
+	for ; ; tick.Reset(nap.Until(mergeEvery)) {
 		select {
 		case <-ctx.Done():
 			return

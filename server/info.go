@@ -30,6 +30,9 @@ func (v *Server) figures() *stats.Figures {
 	}
 	replicas := v.state.Replicas
 	f.Replication = replicas.Stream.Figures(time.Now())
+	if of := v.state.Following.Status(); of.ReplID != "" { // a replica is in the stream of its master
+		f.Replication.ID, f.Replication.Offset = of.ReplID, of.Offset
+	}
 	f.FullSyncs, f.PartialSyncs = replicas.FullSyncs.Load(), replicas.PartialSyncs.Load()
 	f.PartialRefused, f.ReplicaBytes = replicas.PartialRefused.Load(), replicas.Sent.Load()
 	if v.options.Transport == TransportEventLoop {

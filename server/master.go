@@ -24,7 +24,8 @@ func (v *Server) follow() (end func()) {
 	if f.users++; f.users == 1 {
 		ctx, cancel := context.WithCancel(context.Background())
 		link := transport.NewMasterLink(v.state, v.newSession, transport.MasterOptions{
-			Password: v.setting("masterauth"), User: v.setting("masteruser"), ListeningPort: v.announcedPort, TLS: v.masterTLS,
+			Password: v.setting("masterauth"), User: v.setting("masteruser"),
+			Address: v.setting("replica-announce-ip"), ListeningPort: v.announcedPort, TLS: v.masterTLS,
 		})
 		var work sync.WaitGroup
 		work.Go(func() { link.Run(ctx) })
@@ -44,8 +45,11 @@ func (v *Server) setting(name string) func() string {
 	return func() string { return v.options.Config.inner.Get(name) }
 }
 
-// announcedPort is the port that the master shows of this server: that with TLS if the link has it.
+// announcedPort is the port that the master shows of this server: the one that is set, or that with TLS if the link has it.
 func (v *Server) announcedPort() string {
+	if port := v.setting("replica-announce-port")(); port != "0" {
+		return port
+	}
 	if v.setting("tls-replication")() == "yes" && v.shownTLSPort() != "0" {
 		return v.shownTLSPort()
 	}

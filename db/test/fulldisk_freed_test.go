@@ -87,9 +87,6 @@ func (d *filledDisk) draw() {
 		d.keyLen = max(d.keyLen, least)
 	}
 	d.batch = int(d.upTo(100))
-	if chunks := d.valueLen / (8 << 10); slices.Contains(d.kinds, "string") && chunks > 0 { // each has the key
-		d.keyLen = max(12, min(d.keyLen, int(d.size)/160/chunks))
-	}
 	for d.batch > 1 && d.batch*(len(d.collection)+d.keyLen+d.valueLen) > int(d.size)/400 { // a commit fits a segment
 		d.batch /= 2
 	}
@@ -202,6 +199,26 @@ func (d *filledDisk) wantLeft() {
 		d.Fatalf("%s: %d keys, want %d", d.what, got, keys)
 	}
 	wantSoundStore(d.T, d.store)
+}
+
+// TestFullDiskWithLongStrings is TestFullDiskIsFreedByDeletes with strings in chunks, each of which has the whole of a long name: one may take
+// many times the length of a segment.
+func TestFullDiskWithLongStrings(t *testing.T) {
+	seed := chance.Seed(t)
+	disks := *fullDisks
+	if testing.Short() {
+		disks = 2
+	}
+	for i := range disks {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			d := &filledDisk{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(i))), mem: vfs.NewMem(), dir: "d"}
+			d.draw()
+			d.kinds, d.batch = []string{"string"}, 1
+			d.keyLen, d.valueLen = int(1<<10+d.upTo(63<<10-100)), 64<<10+d.IntN(1<<20)
+			d.mem.SetLimit(d.size, fullPage)
+			d.freed()
+		})
+	}
 }
 
 // TestFullDiskIsFreedByDeletes fills disks of random sizes, and deletes all keys and elements one by one, with a kill at

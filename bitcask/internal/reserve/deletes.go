@@ -33,15 +33,17 @@ func (d *roomForDeletes) wakeLocked() {
 	}
 }
 
-// Prepare makes the reserve as long as it should be before the log gets another segment, unless so much of the disk is
-// left that it can be made alongside. A full disk shows here, and not when there is no space left for the reserve.
-func (r *Reserve) Prepare() error {
-	if due := r.due(); !r.low.Load() || r.free.Load() > prepareParts*due || r.bytesHeld.Load() >= due || r.Short() {
+// Prepare makes the reserve as long as it should be once the log has grown by a commit of so many bytes in a segment of its own, unless so
+// much of the disk is left that it can be made alongside. A full disk shows here, and not when there is no space left for the reserve. It is
+// called before the log gets another segment, with 0, and before a commit that is longer than a segment.
+func (r *Reserve) Prepare(commit int64) error {
+	low := r.low.Load() || commit > 0
+	if due := r.dueWith(commit); !low || r.free.Load()-commit > prepareParts*due || r.bytesHeld.Load() >= due || r.Short() {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	due := r.due()
+	due := r.dueWith(commit)
 	if r.held || r.bytesHeld.Load() >= due || r.state.Load()&stateShort != 0 {
 		return nil
 	}

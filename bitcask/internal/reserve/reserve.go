@@ -366,11 +366,14 @@ func (r *Reserve) Freed(removed bool) {
 }
 
 // due is how long the reserve should be now.
-func (r *Reserve) due() int64 {
-	log := r.env.LogSize()
+func (r *Reserve) due() int64 { return r.dueWith(0) }
+
+// dueWith is how long the reserve should be after a commit of so many bytes in a segment of its own.
+func (r *Reserve) dueWith(commit int64) int64 {
+	log := r.env.LogSize() + commit
 	n := length(r.env.SegmentSize(), r.env.Want, log)
-	if r.env.Want == 0 && r.low.Load() {
-		n = max(n, lengthWhenLow(max(r.env.SegmentSize(), r.env.Longest()), log))
+	if r.env.Want == 0 && (commit > 0 || r.low.Load()) {
+		n = max(n, lengthWhenLow(max(r.env.SegmentSize(), r.env.Longest(), commit), log))
 	}
 	return n
 }

@@ -20,7 +20,7 @@ package reserve
 //   - Deletes that had begun before the output get half of what it leaves, and the rest is for openings and for edits of
 //     the manifest.
 //
-// S is longer than D/160 if a single commit of many records is (a commit has one segment), in a store that was on a
+// S is longer than D/160 if a single commit of many records is (a commit has one segment; the reserve becomes 6 S before it), in a store that was on a
 // larger disk or of an earlier version, and where other programs have taken the disk since. Then the reserve is 6 S as
 // long as that is at most an eighth of the log, and a segment beyond is merged if its live part fits the room that there
 // is: merge.NoRoomError says how much is missing. A merge of everything, made in time, splits such segments.

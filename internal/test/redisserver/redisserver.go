@@ -29,7 +29,8 @@ func Start(t *testing.T, file string) Server {
 	return start(t, file, "", "--port", "0")
 }
 
-// StartMaster starts an empty redis-server that listens on a port too, with a password unless that is "".
+// StartMaster starts an empty redis-server that listens on a port too, with a password unless that is "": a master, unless flags
+// say otherwise.
 func StartMaster(t *testing.T, password string, flags ...string) Server {
 	t.Helper()
 	port := FreePort(t)
@@ -84,7 +85,12 @@ func start(t *testing.T, file, password string, flags ...string) Server {
 		server.Process.Kill()
 		server.Wait() // after which log is complete
 	}
-	t.Cleanup(stop)
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("the log of redis-server ends with\n%s", log.Bytes()[max(0, log.Len()-4000):])
+		}
+	})
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if text, _ := s.CLI(nil, "PING"); strings.TrimSpace(text) == "PONG" {
 			return s

@@ -36,6 +36,20 @@ type Caller struct {
 	Wait func(c *command.Call, timeout time.Duration, late func(*command.Call)) error
 }
 
+// unlocked does what may not be done while keys are locked: at once, or at the end of an EXEC that has locked some. By then that
+// has replied OK, and an error is logged.
+func (a *Caller) unlocked(c *command.Call, do func() error) error {
+	if c.Tx == nil {
+		return c.Done(do())
+	}
+	a.AfterExec(func() {
+		if err := do(); err != nil {
+			a.State.Options.Logger.Error("a command of an EXEC failed after its commit", "command", c.Command.Name, "error", err)
+		}
+	})
+	return c.OK()
+}
+
 // source gives the Caller of a call.
 type source func(*command.Call) *Caller
 

@@ -96,8 +96,11 @@ func configSet(a *Caller, c *command.Call) error {
 	return c.OK()
 }
 
-// configRewrite is CONFIG REWRITE. An error of the file is the operator's to see, and no client's: it is logged.
-func configRewrite(a *Caller, c *command.Call) error {
+// configRewrite is CONFIG REWRITE. It comes after a REPLICAOF before it in an EXEC, as Sentinel sends the two.
+func configRewrite(a *Caller, c *command.Call) error { return a.unlocked(c, a.rewriteConfig) }
+
+// rewriteConfig rewrites the file of settings. An error of the file is the operator's to see, and no client's: it is logged.
+func (a *Caller) rewriteConfig() error {
 	switch err := a.State.Settings.Rewrite(); {
 	case errors.Is(err, settings.ErrNoConfigFile):
 		return command.Error("ERR The server is running without a config file")
@@ -106,7 +109,7 @@ func configRewrite(a *Caller, c *command.Call) error {
 		return command.Error("ERR Rewriting config file: it could not be read or written; the log of the server says why")
 	}
 	a.State.Options.Logger.Info("CONFIG REWRITE: the file of settings was rewritten", "client", a.Client.ID())
-	return c.OK()
+	return nil
 }
 
 // configResetStat is CONFIG RESETSTAT. What a session has counted and not added yet counts after the reset.

@@ -17,7 +17,8 @@ func replicaofCommands(of source) []*command.Command {
 	}
 }
 
-// replicaofCommand is REPLICAOF and SLAVEOF. What it says survives a restart. Within EXEC it takes effect after the commit.
+// replicaofCommand is REPLICAOF and SLAVEOF. What it says survives a restart. Within an EXEC that has locked keys it takes
+// effect after the commit.
 func replicaofCommand(a *Caller, c *command.Call) error {
 	if a.State.Options.Cluster {
 		return command.Error("ERR REPLICAOF not allowed in cluster mode.")
@@ -37,15 +38,7 @@ func replicaofCommand(a *Caller, c *command.Call) error {
 			return nil
 		}
 	}
-	if c.Queued {
-		a.AfterExec(func() { // it waits for the store, in which the EXEC may have locked keys
-			if err := a.State.Following.Change(to); err != nil {
-				a.State.Options.Logger.Error("REPLICAOF within EXEC failed", "error", err)
-			}
-		})
-		return c.OK()
-	}
-	return c.Done(a.State.Following.Change(to))
+	return a.unlocked(c, func() error { return a.State.Following.Change(to) })
 }
 
 // roleCommand is ROLE.

@@ -132,11 +132,16 @@ type Prepared struct {
 	patterns []string // that match its channel
 	own      *Subscriber
 	toOwn    []Message // what own gets
+	also     func()    // what else is to be done; nil for nothing
+	alsoSize int
 }
+
+// Also lets Post call fn, which must be quick, and takes so many bytes until then.
+func (p *Prepared) Also(size int, fn func()) { p.also, p.alsoSize = fn, size }
 
 // Size is the memory that it takes in bytes, about.
 func (p *Prepared) Size() int {
-	n := p.message.size()
+	n := p.message.size() + p.alsoSize
 	for _, pattern := range p.patterns {
 		n += len(pattern) + keyOverhead
 	}
@@ -164,6 +169,9 @@ func (h *Hub) Prepare(m Message, own *Subscriber, stop func(int) bool) (p Prepar
 
 // Post posts a message to those who listen now, with the ticket of the newest commit that it may report.
 func (h *Hub) Post(p *Prepared, ticket db.Ticket) {
+	if p.also != nil {
+		p.also()
+	}
 	p.message.Ticket = max(p.message.Ticket, ticket)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -39,6 +40,7 @@ type Limits struct {
 var (
 	ErrOverLimit = errors.New("the replica does not take the stream: more waits for it than client-output-buffer-limit allows")
 	ErrSilent    = errors.New("the replica has said nothing for repl-timeout")
+	errLeft      = errors.New("the replica has left")
 	errBroken    = errors.New("the stream began anew")
 )
 
@@ -114,7 +116,7 @@ func (s *Stream) Attach(ask Ask, limits func() Limits, over func(), now time.Tim
 	return f, f.phase == online
 }
 
-// Detach removes a replica.
+// Detach removes a replica. Its place goes with it: a block keeps all that are after it, and somebody may still hold the feeder.
 func (s *Stream) Detach(f *Feeder) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,6 +126,8 @@ func (s *Stream) Detach(f *Feeder) (left int) {
 			break
 		}
 	}
+	f.at, f.out = nil, nil
+	f.err = cmp.Or(f.err, errLeft)
 	return len(s.feeders)
 }
 

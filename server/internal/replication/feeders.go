@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/redisfile"
 )
@@ -259,6 +260,22 @@ func (m *Feeders) In(f *Feeder, in []byte, now time.Time) error {
 // Ping lets the stream have a PING when it is time for one.
 func (m *Feeders) Ping(now time.Time) {
 	m.Stream.Ping(now, time.Duration(m.Settings.PingPeriod.Load())*time.Second)
+}
+
+// Message is a command such as PUBLISH as replicas get it; nil if there is no stream that takes it. It is made at once, in
+// a time that grows with it, so that Publish is quick.
+func (m *Feeders) Message(args [][]byte) []byte {
+	if !m.Stream.takesMessages.Load() {
+		return nil
+	}
+	return resp.AppendCommand(nil, args...)
+}
+
+// Publish lets replicas have a message after all that was committed before; nil is none.
+func (m *Feeders) Publish(message []byte) {
+	if message != nil {
+		m.Stream.publish(message)
+	}
 }
 
 // TooFew reports whether there are fewer replicas than a write needs.

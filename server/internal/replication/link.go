@@ -28,7 +28,8 @@ const (
 // Options are what a link says of its replica.
 type Options struct {
 	User, Password string // for the master; without a password it does not authenticate
-	ListeningPort  string // that the master shows; "" for none
+	Address        string // that the master shows; "" for that of the connection
+	ListeningPort  string // that it shows; "" for none
 	Origin         Origin // where the replica stands, if Known
 	Known          bool
 }
@@ -58,7 +59,7 @@ const (
 // Link is a replica's side of the connection to its master, as a state machine: bytes in, bytes out. It is not safe for
 // concurrent use.
 //
-//	Feed(bytes that arrived)  until Phase is Loading: then the rest of them, and what follows, is read by Load
+//	Feed(bytes that arrived)  until Phase is Loading: then Load reads the rest of them, and what follows
 //	Output(), Sent(n)         what is to be sent
 //	Tick()                    each second
 //
@@ -96,6 +97,7 @@ const (
 	stepPing step = iota
 	stepAuth
 	stepPort
+	stepAddress
 	stepCapabilities
 	stepPSYNC
 	stepFile
@@ -194,8 +196,16 @@ func (l *Link) reply(line string) error {
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
 		}
-		l.step = stepCapabilities
-		l.send("REPLCONF", "capa", "eof", "capa", "psync2")
+		if l.step = stepAddress; l.options.Address == "" {
+			l.capabilities()
+			return nil
+		}
+		l.send("REPLCONF", "ip-address", l.options.Address)
+	case stepAddress:
+		if line[0] == '-' {
+			return refused("REPLCONF", line)
+		}
+		l.capabilities()
 	case stepCapabilities:
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
@@ -244,6 +254,12 @@ func (l *Link) introduce() {
 		port = "0"
 	}
 	l.send("REPLCONF", "listening-port", port)
+}
+
+// capabilities says what the replica knows of the protocol.
+func (l *Link) capabilities() {
+	l.step = stepCapabilities
+	l.send("REPLCONF", "capa", "eof", "capa", "psync2")
 }
 
 // synchronize asks for what comes after the origin.

@@ -20,16 +20,18 @@ func (g *gate) Read(p []byte) (int, error) {
 	return g.r.Read(p)
 }
 
-// Load reads the file that a master sends, from r, which begins with what Feed has returned, and gives it to the replica. It
-// returns when that has it; then the stream begins. What r has after the file is a part of that, and is applied.
-func (l *Link) Load(r io.Reader) error {
+// Load reads the file that a master sends: rest, which Feed has returned, and then r. It returns when the replica has it; then
+// the stream begins. What has been read of that is applied.
+func (l *Link) Load(rest []byte, r io.Reader) error {
 	if l.phase != Loading {
 		return errors.New("BUG: replication: a link loads twice")
 	}
-	var rest []byte
+	first := bytes.NewReader(rest)
+	r = io.MultiReader(first, r)
+	var after []byte // the file, of what has been read of r
 	var err error
 	if l.marker != nil {
-		rest, err = l.loadMarked(r)
+		after, err = l.loadMarked(r)
 	} else {
 		err = l.loadCounted(r)
 	}
@@ -37,8 +39,12 @@ func (l *Link) Load(r io.Reader) error {
 		return err
 	}
 	l.begin()
-	if len(rest) > 0 {
-		return l.stream(rest)
+	for _, in := range [][]byte{after, rest[len(rest)-first.Len():]} {
+		if len(in) > 0 {
+			if err := l.stream(in); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

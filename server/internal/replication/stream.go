@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
@@ -43,6 +44,8 @@ type Stream struct {
 	pinged    time.Time
 	sequence  uint64 // of the store, after the newest commit
 	broken    int64  // how often it had to begin anew, since a commit could not be described
+
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -78,6 +81,7 @@ func (s *Stream) Begin(sequence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(sequence)
+	s.takesMessages.Store(true)
 }
 
 func (s *Stream) begin(sequence uint64) {
@@ -91,6 +95,7 @@ func (s *Stream) End() {
 	defer s.mu.Unlock()
 	s.renew()
 	s.begun, s.blocks = false, nil
+	s.takesMessages.Store(false)
 }
 
 // encode is where the stream is, for resume:
@@ -168,6 +173,18 @@ func (s *Stream) Ping(now time.Time, period time.Duration) {
 	if s.begun && len(s.feeders) > 0 && now.Sub(s.pinged) >= period {
 		s.pinged = now
 		s.send("PING")
+	}
+}
+
+// publish adds a message, which comes after all commits so far. It takes no SELECT: messages have no database.
+func (s *Stream) publish(message []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.takesMessages.Load() { // else it has ended meanwhile
+		s.append(message)
+		s.committed = s.offset // WAIT after it waits for it
+		s.trim()
+		s.wake()
 	}
 }
 

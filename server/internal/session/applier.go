@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/stavedb/stave/db"
@@ -32,6 +33,8 @@ type Applier struct {
 // NewApplier returns an applier that has a session to itself.
 func NewApplier(s *Session, skip func() bool, skipped func(*shared.DivergedError)) *Applier {
 	s.NeverWait()
+	// The master has sent a message; how much comes together is bounded by the link.
+	s.mail.most = math.MaxInt
 	s.who.setUser(acl.NewTrial(s.server.Table).Default(), true) // who may do everything
 	return &Applier{session: s, skip: skip, skipped: skipped}
 }

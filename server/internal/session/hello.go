@@ -73,9 +73,13 @@ func helloCommand(s *Session, c *command.Call) error {
 			return err
 		}
 	}
+	role := "master"
+	if s.server.Following.IsReplica() {
+		role = "replica"
+	}
 	s.out.SetVersion(int(h.version))
 	return c.Reply([]command.Fact{
 		{Name: "server", Value: "redis"}, {Name: "version", Value: shared.RedisVersion}, {Name: "proto", Value: h.version}, {Name: "id", Value: s.id},
-		{Name: "mode", Value: s.server.ModeName()}, {Name: "role", Value: "master"}, {Name: "modules", Value: []any{}},
+		{Name: "mode", Value: s.server.ModeName()}, {Name: "role", Value: role}, {Name: "modules", Value: []any{}},
 	})
 }

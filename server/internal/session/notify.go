@@ -22,7 +22,7 @@ func (m *mailbox) notifyMisses(c *command.Call) error {
 		case err != nil:
 			return err
 		case !exists:
-			if c.Queued && !m.unsent.TakeRoom(len(key)+heldByMiss, s.server.Options.MaxQueue) {
+			if c.Queued && !m.unsent.TakeRoom(len(key)+heldByMiss, m.most) {
 				return errMessagesTooLarge
 			}
 			ns := c.Tx.Namespace()

@@ -115,18 +115,24 @@ func subscriptionCount(sub *pubsub.Subscriber, to pubsub.Kind) int64 {
 }
 
 // publish posts at once; within EXEC or a script with its commit, if there is one. A subscriber must not see a write
-// that can be lost with what the same client wrote before, so the message has the ticket of that.
+// that can be lost with what the same client wrote before, so the message has the ticket of that. Replicas get it at the
+// same moment, whoever listens here.
 func publish(to pubsub.Kind) func(*Session, *command.Call) error {
 	return func(s *Session, c *command.Call) error {
 		m := pubsub.Message{Kind: to, Channel: c.Key(1), Payload: c.Key(2), Ticket: s.unit.unsynced.Ticket}
+		forReplicas := s.server.Replicas.Message(c.Args)
 		if !c.Queued {
+			s.server.Replicas.Publish(forReplicas)
 			return c.Int(s.server.Hub.Publish(m, s.stopMatching), s.presence.gaveUp())
 		}
 		p, n := s.server.Hub.Prepare(m, &s.mail.subscriber, s.stopMatching)
-		if n == 0 || s.presence.gaveUp() != nil {
+		if n == 0 && forReplicas == nil || s.presence.gaveUp() != nil {
 			return c.Int(n, s.presence.gaveUp())
 		}
-		if !s.mail.unsent.TakeRoom(p.Size(), s.server.Options.MaxQueue) {
+		if forReplicas != nil {
+			p.Also(len(forReplicas), func() { s.server.Replicas.Publish(forReplicas) })
+		}
+		if !s.mail.unsent.TakeRoom(p.Size(), s.mail.most) {
 			return errMessagesTooLarge
 		}
 		if c.Tx == nil {
@@ -142,11 +148,13 @@ type mailbox struct {
 	session    *Session
 	subscriber pubsub.Subscriber
 	unsent     pubsub.Unsent // of the EXEC or the script that runs
+	most       int           // bytes of unsent
 }
 
 // init lets the session have messages. What they call may be called with keys locked.
 func (m *mailbox) init() {
 	s := m.session
+	m.most = s.server.Options.MaxQueue
 	m.subscriber.Wake = s.client.Wake
 	m.subscriber.Kept = func(bytes int) { s.server.AddHeld(&s.client, bytes) }
 	m.subscriber.Flooded = func() {

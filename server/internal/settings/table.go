@@ -26,6 +26,7 @@ type Directive struct {
 	tolerates func(value string) (why string)
 	// each is set where several lines of a file make one value: how many words a line has.
 	each int
+	none []string // the words for an empty value in a file; nil: an empty word
 }
 
 // mode is when a directive can be set, and whether that has an effect.
@@ -90,6 +91,8 @@ func (d *Directive) Names() []string {
 func (d *Directive) lines(value string) (lines [][]string) {
 	words := strings.Fields(value)
 	switch {
+	case value == "" && d.none != nil:
+		return [][]string{d.none}
 	case d.each == 0 || len(words) == 0:
 		return [][]string{{value}}
 	case d.each < 0: // one line for all
@@ -216,7 +219,7 @@ var securityDirectives = []Directive{
 
 // replicationDirectives are about masters, replicas and clusters.
 var replicationDirectives = []Directive{
-	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: AtStart, each: -1},
+	{Name: "replicaof", alias: "slaveof", Kind: master(), Mode: AtStart, each: -1, none: []string{"no", "one"}},
 	{Name: "masterauth", Kind: anyText(), Mode: Live},
 	{Name: "masteruser", Kind: anyText(), Mode: Live},
 	{Name: "tls-replication", def: "no", Kind: yesNo(), Mode: Live},
@@ -224,6 +227,10 @@ var replicationDirectives = []Directive{
 	{Name: "replica-read-only", alias: "slave-read-only", def: "yes", Kind: yesNo(), Mode: Fixed, Refusal: "a replica is written to by its master alone"},
 	{Name: "replica-serve-stale-data", alias: "slave-serve-stale-data", def: "yes", Kind: yesNo(), Mode: Live},
 	{Name: "replica-ignore-errors", def: "no", Kind: yesNo(), Mode: Live},
+	{Name: "replica-priority", alias: "slave-priority", def: "100", Kind: between(0, math.MaxInt32), Mode: Live},
+	{Name: "replica-announced", def: "yes", Kind: yesNo(), Mode: Live},
+	{Name: "replica-announce-ip", alias: "slave-announce-ip", Kind: anyText(), Mode: Live},
+	{Name: "replica-announce-port", alias: "slave-announce-port", def: "0", Kind: between(0, 65535), Mode: Live},
 	{Name: "cluster-enabled", def: "no", Kind: yesNo(), Mode: AtStart},
 	{Name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", Kind: between(0, math.MaxInt32), Mode: Live},
 	{Name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", Kind: between(0, math.MaxInt32), Mode: Live},

@@ -24,8 +24,10 @@ func TestDirectives(t *testing.T) {
 		if near := nearest(name+"x", Names); editDistance(near, name+"x", 5) > 1 {
 			t.Errorf("%sx: nearest is %q", name, near)
 		}
-		if got := strings.Fields(strings.Join(flat(d.lines(d.def)), " ")); d.each != 0 && !slices.Equal(got, strings.Fields(d.def)) {
-			t.Errorf("%s: lines %q", name, got)
+		if lines := d.lines(d.def); d.each != 0 {
+			if got, err := d.Kind.Check(strings.Join(flat(lines), " "), d.def); got != d.def || err != nil && d.def != "" {
+				t.Errorf("%s: lines %q are read as %q, %v", name, lines, got, err)
+			}
 		}
 	}
 }

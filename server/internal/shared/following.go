@@ -213,11 +213,15 @@ func (v *State) endWritingWaits() {
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master) {
 	f.state.Replicas.Refuse(!m.IsZero())
+	offset := int64(-1)
+	if origin, known := serverside.DB.Origin(f.state.Store); known {
+		offset = origin.Offset
+	}
 	f.mu.Lock()
 	close(f.changed)
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
-		Master: m, State: LinkDown, Offset: -1, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Master: m, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
 	}
 	f.up.Store(false)
 	f.is.Store(!m.IsZero())
@@ -286,8 +290,21 @@ func (f *Following) Info(now time.Time) []any {
 	if s.Err != "" {
 		info = append(info, "master_link_error", oneLine(s.Err))
 	}
-	return append(info, "slave_priority", 100, "slave_read_only", 1, "replica_announced", 1, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
+	announced := 1
+	if f.state.Settings.Config.Get("replica-announced") == "no" {
+		announced = 0
+	}
+	return append(info, "slave_priority", f.priority(&s), "slave_read_only", 1, "replica_announced", announced, "replica_full_syncs", s.FullSyncs, "replica_partial_syncs", s.PartialSyncs,
 		"replica_ignored_errors", s.Ignored)
+}
+
+// priority is replica-priority, by which Sentinel chooses whom to promote. It is 0, never, for a server that has nothing of a
+// master yet, and while everything is loaded: it has the data of before.
+func (f *Following) priority(s *LinkStatus) string {
+	if s.State == LinkSyncing || s.Offset < 0 {
+		return "0"
+	}
+	return f.state.Settings.Config.Get("replica-priority")
 }
 
 // oneLine keeps a text to its line of INFO.

@@ -1,10 +1,13 @@
 package shared
 
-// Rewrite is CONFIG REWRITE. It excludes a reload: that would read the file while it is written, and compare it with users
+import "github.com/stavedb/stave/server/internal/settings"
+
+// Rewrite is CONFIG REWRITE. The file gets the master that the server has now, whoever has said so. It excludes a reload: that would read the file while it is written, and compare it with users
 // that are half those of before.
 func (v *Settings) Rewrite() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.Config.Store(settings.Table["replicaof"], v.State.Following.Setting(), settings.FromClient)
 	users := v.Users.rewritten()
 	err := v.Config.Rewrite(users)
 	if err == nil && users != nil {

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,9 +30,9 @@ type MasterLink struct {
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
 type MasterOptions struct {
-	Password, User func() string
-	ListeningPort  func() string
-	TLS            func() (*tls.Config, error) // nil, nil: without
+	Password, User         func() string
+	Address, ListeningPort func() string               // that the master shows of this server; "" for that of the connection
+	TLS                    func() (*tls.Config, error) // nil, nil: without
 }
 
 // NewMasterLink returns a link of a server; Run begins it.
@@ -157,7 +156,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
 	defer applier.Close()
 	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
-	o := replication.Options{Password: m.options.Password(), User: m.options.User(), ListeningPort: m.options.ListeningPort()}
+	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	o.Origin, o.Known = serverside.DB.Origin(m.server.Store)
 	if o.Known && m.at.ReplID == o.Origin.ReplID && m.at.Offset > o.Origin.Offset {
 		o.Origin = m.at // after a PING, say: a master that was started again has nothing from before that
@@ -209,13 +208,23 @@ func (l *link) serve() error {
 			return err
 		}
 		l.report()
+		l.tick()
 		if err := l.flush(); err != nil {
 			return err
 		}
 	}
 }
 
-// receive reads what has arrived, and does each second what is due then.
+// tick acknowledges each second what has been applied: after what has been read was, which else would be acknowledged by the next
+// one, and of a stream that brings a PING a second never.
+func (l *link) tick() {
+	if now := time.Now(); now.Sub(l.ticked) >= ackEvery {
+		l.ticked = now
+		l.Tick()
+	}
+}
+
+// receive reads what has arrived. While everything is loaded it says each second that the replica lives.
 func (l *link) receive(buf []byte) (n int, err error) {
 	for {
 		if err := l.SetReadDeadline(time.Now().Add(ackEvery)); err != nil {
@@ -229,17 +238,10 @@ func (l *link) receive(buf []byte) (n int, err error) {
 		if n > 0 {
 			l.heard = now
 		}
-		if due := now.Sub(l.ticked) >= ackEvery; due {
+		if l.Phase() == replication.Loading && now.Sub(l.ticked) >= ackEvery {
 			l.ticked = now
-			if l.Phase() == replication.Loading {
-				if err := l.write([]byte("\n")); err != nil { // the replica lives, and is busy
-					return 0, err
-				}
-			} else {
-				l.Tick()
-				if err := l.flush(); err != nil {
-					return 0, err
-				}
+			if err := l.write([]byte("\n")); err != nil {
+				return 0, err
 			}
 		}
 		switch {
@@ -275,7 +277,7 @@ func (l *link) synchronize(rest []byte) error {
 	l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
 	f.Report(l.master, func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
 	start := time.Now()
-	err := l.Load(io.MultiReader(bytes.NewReader(rest), fileReader{l}))
+	err := l.Load(rest, fileReader{l})
 	if err != nil {
 		return fmt.Errorf("full synchronization: %w", err)
 	}

@@ -1,95 +1,29 @@
-package replica_test
+package replication_test
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/redisserver"
-	"github.com/stavedb/stave/server"
 )
-
-// childDirectory names the store of a process that this test binary is started as, to be killed.
-const childDirectory = "STAVE_TEST_REPLICA"
-
-// serveChild serves a store until the process is killed. It prints its port.
-func serveChild(dir string) {
-	store, err := db.Open(dir, &db.Options{SegmentSize: 1 << 20})
-	if err == nil {
-		var ln net.Listener
-		if ln, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			fmt.Println(ln.Addr())
-			err = server.Serve(context.Background(), ln, store, nil)
-		}
-	}
-	fmt.Println("failed:", err)
-	os.Exit(1)
-}
-
-// child is a Stave in a process of its own.
-type child struct {
-	t       *testing.T
-	dir     string
-	cmd     *exec.Cmd
-	address string
-}
-
-// start starts it, or starts it again after kill.
-func (c *child) start() {
-	c.t.Helper()
-	c.cmd = exec.Command(os.Args[0])
-	c.cmd.Env = append(os.Environ(), childDirectory+"="+c.dir)
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if c.address = strings.TrimSpace(line); err != nil || strings.HasPrefix(line, "failed") {
-		c.t.Fatalf("the child does not serve: %s%v", line, err)
-	}
-}
-
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
-}
-
-// startChild starts one that is killed at the end of the test.
-func startChild(t *testing.T) *child {
-	t.Helper()
-	c := &child{t: t, dir: t.TempDir()}
-	c.start()
-	t.Cleanup(c.kill)
-	return c
-}
 
 // TestKillWhileFollowing: the replica is killed again and again in the middle of a stream of increments and pushes. Each
 // time it goes on where it was, without a full synchronization, and at the end every one has been counted once.
 func TestKillWhileFollowing(t *testing.T) {
 	rng := chance.Rand(t)
 	r := redisserver.StartMaster(t, "", "--repl-backlog-size", "64mb")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	c := startChild(t)
-	dial(t, "tcp", c.address).must("REPLICAOF", "127.0.0.1", r.Port)
-	awaitCaughtUp(t, master, dial(t, "tcp", c.address))
+	dial(t, c.address).must("REPLICAOF", "127.0.0.1", r.Port)
+	awaitCaughtUp(t, master, dial(t, c.address))
 	var work sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 3 {
 		work.Go(func() {
-			w := dial(t, "unix", r.Socket)
+			w := dial(t, r.Socket)
 			n := strconv.Itoa(i)
 			for round := 0; ; round++ {
 				select {
@@ -110,7 +44,7 @@ func TestKillWhileFollowing(t *testing.T) {
 	}
 	close(stop)
 	work.Wait()
-	replica := dial(t, "tcp", c.address)
+	replica := dial(t, c.address)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
 	if n := master.info("stats", "sync_full"); n != "1" {
@@ -125,19 +59,19 @@ func TestKillWhileFollowing(t *testing.T) {
 func TestKillWhileLoading(t *testing.T) {
 	rng := chance.Rand(t)
 	r := redisserver.StartMaster(t, "")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("DEBUG", "POPULATE", "30000", "key", "50")
 	master.must("SET", "new", "1")
 	old := 0
 	for range 6 {
 		c := startChild(t)
-		replica := dial(t, "tcp", c.address)
+		replica := dial(t, c.address)
 		replica.must("MSET", "old:1", "a", "old:2", "b")
 		replica.must("REPLICAOF", "127.0.0.1", r.Port)
 		time.Sleep(time.Duration(rng.IntN(250)) * time.Millisecond)
 		c.kill()
 		c.start()
-		replica = dial(t, "tcp", c.address)
+		replica = dial(t, c.address)
 		switch has := replica.must("MGET", "old:1", "old:2", "new"); has {
 		case "[a b (nil)]":
 			old++

@@ -1,4 +1,4 @@
-package feeder_test
+package replication_test
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (m *restarting) start() *client {
 		}
 		m.end = func() {}
 	}
-	return dial(m.T, "tcp", m.address)
+	return dial(m.T, m.address)
 }
 
 // TestRestart: a replica goes on where it was when its master was ended and started again, under load, unless the store was
@@ -110,7 +110,7 @@ func TestFullIsOfOneMoment(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
+			master := dial(t, address)
 			_, port, _ := net.SplitHostPort(address)
 			for i := range 300 {
 				var some [][]string
@@ -123,7 +123,7 @@ func TestFullIsOfOneMoment(t *testing.T) {
 			var counting sync.WaitGroup
 			for i := range 3 {
 				counting.Go(func() {
-					c, key := dial(t, "tcp", address), strconv.Itoa(i)
+					c, key := dial(t, address), strconv.Itoa(i)
 					for {
 						select {
 						case <-stop:

@@ -1,4 +1,4 @@
-package replica_test
+package replication_test
 
 import (
 	"crypto/ecdsa"
@@ -51,18 +51,18 @@ func certificate(t *testing.T) (cert, key string) {
 func TestMasterWithTLS(t *testing.T) {
 	cert, key := certificate(t)
 	r := redisserver.StartMaster(t, "", "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no", "--tls-replication", "yes", "--tls-port", redisserver.FreePort(t))
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("SET", "a", "1")
 	port := strings.Fields(strings.Trim(master.must("CONFIG", "GET", "tls-port"), "[]"))[1]
 	address, _ := serve(t, dbtest.New(t), configured(t, "tls-replication", "yes", "tls-ca-cert-file", cert, "replicaof", "127.0.0.1:"+port))
-	replica := dial(t, "tcp", address)
+	replica := dial(t, address)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
 	other, _ := certificate(t)
 	for _, settings := range [][]string{{"tls-ca-cert-file", other}, {}} { // of another root, or of the system's
 		settings = append(settings, "tls-replication", "yes", "replicaof", "127.0.0.1:"+port)
 		address, _ := serve(t, dbtest.New(t), configured(t, settings...))
-		replica := dial(t, "tcp", address)
+		replica := dial(t, address)
 		await(t, "the link says why", func() bool { return strings.Contains(replica.info("replication", "master_link_error"), "certificate") })
 	}
 }

@@ -1,14 +1,16 @@
-package feeder_test
+package replication_test
 
 import (
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server"
@@ -17,7 +19,7 @@ import (
 // handshake asks for the stream, or for what args say, as a replica that the test plays.
 func handshake(t *testing.T, address string, args ...string) *client {
 	t.Helper()
-	c := dial(t, "tcp", address)
+	c := dial(t, address)
 	c.must("REPLCONF", "listening-port", "6380")
 	c.must("REPLCONF", "capa", "eof", "capa", "psync2")
 	if _, err := c.conn.Write(resp.AppendCommandStrings(nil, args...)); err != nil {
@@ -46,7 +48,7 @@ func TestNothingBeforeTheFirstAck(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
+			master := dial(t, address)
 			master.must("SET", "before", "1")
 			replica := handshake(t, address, "PSYNC", "?", "-1")
 			head := replica.until("$EOF:")
@@ -76,7 +78,7 @@ func TestNothingBeforeTheFirstAck(t *testing.T) {
 // TestWait: WAIT counts replicas that have acknowledged what was written.
 func TestWait(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	if n := master.must("WAIT", "1", "10"); n != "0" {
 		t.Errorf("%s replicas, there are none", n)
@@ -106,7 +108,7 @@ func TestWait(t *testing.T) {
 // TestFewReplicas: min-replicas-to-write refuses writes, also in EXEC and in scripts, while there are too few.
 func TestFewReplicas(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	master.must("CONFIG", "SET", "min-replicas-to-write", "1")
 	refused := func(args ...string) {
@@ -136,7 +138,7 @@ func TestFewReplicas(t *testing.T) {
 // TestShown: ROLE, INFO and CLIENT LIST know replicas.
 func TestShown(t *testing.T) {
 	address, _ := serve(t, dbtest.New(t), nil)
-	master := dial(t, "tcp", address)
+	master := dial(t, address)
 	_, port, _ := net.SplitHostPort(address)
 	replica := startRedis(t, port, "--replica-announce-port", "7777", "--replica-announce-ip", "10.1.2.3")
 	awaitCaughtUp(t, master, replica)
@@ -165,7 +167,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 	for _, transport := range transports {
 		address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-		prepare(dial(t, "tcp", address))
+		prepare(dial(t, address))
 		_, port, _ := net.SplitHostPort(address)
 		file := filepath.Join(t.TempDir(), "dump.rdb")
 		if out, err := exec.Command(cli, "-p", port, "--rdb", file).CombinedOutput(); err != nil {
@@ -188,7 +190,7 @@ func TestOverLimit(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
+			master := dial(t, address)
 			master.must("CONFIG", "SET", "client-output-buffer-limit", "replica 4mb 0 0", "repl-backlog-size", "1mb")
 			replica := handshake(t, address, "PSYNC", "?", "-1")
 			replica.until("$EOF:")
@@ -202,4 +204,53 @@ func TestOverLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMemoryOfThoseWhoNeverRead: a replica that takes nothing keeps no more of the stream in memory than its limit, and none
+// of what is written after it has left, however it left.
+func TestMemoryOfThoseWhoNeverRead(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(string(transport), func(t *testing.T) {
+			store, err := db.Open(t.TempDir(), nil) // on a disk: it is not to be counted
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			address, stop := serve(t, store, &server.Options{Transport: transport})
+			defer stop()
+			master := dial(t, address)
+			master.must("CONFIG", "SET", "client-output-buffer-limit", "replica 4mb 0 0", "repl-backlog-size", "1mb")
+			value := strings.Repeat("x", 1<<20)
+			gone := func() bool { return master.info("replication", "connected_slaves") == "0" }
+			for _, leave := range []func(*client){
+				func(*client) {}, // is cut off by the limit
+				func(c *client) { _ = c.conn.Close() },
+				func(*client) { master.must("CLIENT", "KILL", "TYPE", "replica") },
+			} {
+				replica := handshake(t, address, "PSYNC", "?", "-1")
+				replica.until("$EOF:")
+				leave(replica)
+				for range 20 { // far more than the buffers of the sockets
+					master.must("SET", "k", value)
+				}
+				await(t, "the replica has left", gone)
+			}
+			before := heap()
+			for range 200 {
+				master.must("SET", "k", value)
+			}
+			if more := heap() - before; more > 32<<20 {
+				t.Errorf("%d MiB more are in use after 200 MiB of the stream, limit 1", more>>20)
+			}
+		})
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what a finalizer or a pool held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -1,4 +1,4 @@
-package feeder_test
+package replication_test
 
 import (
 	"math/rand/v2"
@@ -19,7 +19,7 @@ func TestStaveFollowsStave(t *testing.T) {
 	prepare(master)
 	host, port, _ := net.SplitHostPort(m.address)
 	address, _ := serve(t, dbtest.New(t), nil)
-	replica := dial(t, "tcp", address)
+	replica := dial(t, address)
 	replica.must("REPLICAOF", host, port)
 	awaitCaughtUp(t, master, replica)
 	for range 3 {

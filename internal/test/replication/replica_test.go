@@ -1,4 +1,4 @@
-package replica_test
+package replication_test
 
 import (
 	"strings"
@@ -25,10 +25,10 @@ const readOnly = "(error) READONLY You can't write against a read only replica."
 // error, and who waits for an entry of a stream gets it.
 func TestReplicaIsReadOnly(t *testing.T) {
 	r := redisserver.StartMaster(t, "")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("PFADD", "hll", "a", "b")
 	address, _ := serve(t, dbtest.New(t), nil)
-	replica, waits, follows, exec := dial(t, "tcp", address), dial(t, "tcp", address), dial(t, "tcp", address), dial(t, "tcp", address)
+	replica, waits, follows, exec := dial(t, address), dial(t, address), dial(t, address), dial(t, address)
 	exec.must("MULTI")
 	exec.must("SET", "queued", "1")
 	blocked := make(chan string, 1)
@@ -68,7 +68,7 @@ func TestReplicaIsReadOnly(t *testing.T) {
 // a replica that is promoted deletes it itself.
 func TestExpiryIsTheMasters(t *testing.T) {
 	r := redisserver.StartMaster(t, "")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	replica := startReplica(t)
 	master.must("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	master.must("SET", "loaded", "v", "PX", "1")
@@ -112,17 +112,17 @@ func configured(t *testing.T, settings ...string) *server.Options {
 // counts when it is another one than before: who was promoted stays a master although his unit file names the old one.
 func TestMasterSurvivesRestart(t *testing.T) {
 	r := redisserver.StartMaster(t, "", "--repl-backlog-size", "1mb")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	store := dbtest.New(t)
 	address, stop := serve(t, store, nil)
-	replica := dial(t, "tcp", address)
+	replica := dial(t, address)
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	master.must("SET", "a", "1")
 	awaitCaughtUp(t, master, replica)
 	stop()
 	master.must("INCR", "a")
 	address, stop = serve(t, store, nil)
-	replica = dial(t, "tcp", address)
+	replica = dial(t, address)
 	awaitCaughtUp(t, master, replica)
 	want(t, replica, "2", "GET", "a")
 	if full, partial := master.info("stats", "sync_full"), master.info("stats", "sync_partial_ok"); full != "1" || partial != "1" {
@@ -132,19 +132,19 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	stop()
 	setting := []string{"replicaof", "127.0.0.1:" + r.Port}
 	address, stop = serve(t, store, configured(t, setting...))
-	replica = dial(t, "tcp", address)
+	replica = dial(t, address)
 	awaitCaughtUp(t, master, replica) // the setting is new
 	want(t, replica, "[replicaof 127.0.0.1 "+r.Port+"]", "CONFIG", "GET", "replicaof")
 	replica.must("REPLICAOF", "NO", "ONE")
 	stop()
 	address, stop = serve(t, store, configured(t, setting...))
-	replica = dial(t, "tcp", address)
+	replica = dial(t, address)
 	want(t, replica, "[master 0 []]", "ROLE") // it is not
 	want(t, replica, "[replicaof ]", "CONFIG", "GET", "replicaof")
 	want(t, replica, "OK", "SET", "own", "1")
 	stop()
 	address, stop = serve(t, store, configured(t, "replicaof", "localhost "+r.Port))
-	replica = dial(t, "tcp", address)
+	replica = dial(t, address)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
 	want(t, replica, "(error) ERR Invalid master port", "REPLICAOF", "localhost", "0")
@@ -152,16 +152,16 @@ func TestMasterSurvivesRestart(t *testing.T) {
 	want(t, replica, "(error) ERR Invalid master host", "REPLICAOF", "", "1")
 	stop()
 	address, stop = serve(t, store, nil) // without a setting, as a shell on the directory
-	want(t, dial(t, "tcp", address), "[slave localhost "+r.Port+" conn...", "ROLE")
+	want(t, dial(t, address), "[slave localhost "+r.Port+" conn...", "ROLE")
 	stop()
 	address, _ = serve(t, store, configured(t, "replicaof", "no one"))
-	want(t, dial(t, "tcp", address), "[master 0 []]", "ROLE")
+	want(t, dial(t, address), "[master 0 []]", "ROLE")
 }
 
 // TestMasterWithPassword: without the password INFO says what to set; once it is set the link comes up by itself.
 func TestMasterWithPassword(t *testing.T) {
 	r := redisserver.StartMaster(t, "secret")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("AUTH", "secret")
 	master.must("SET", "a", "1")
 	master.must("ACL", "SETUSER", "replicator", "on", ">p4ss", "+psync", "+replconf", "+ping")
@@ -184,7 +184,7 @@ func TestMasterWithPassword(t *testing.T) {
 // counted.
 func TestDivergedStops(t *testing.T) {
 	r := redisserver.StartMaster(t, "", "--databases", "32")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	replica := startReplica(t)
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	awaitCaughtUp(t, master, replica)
@@ -214,7 +214,7 @@ func TestDivergedStops(t *testing.T) {
 // TestFileRefused: a master whose data cannot be held leaves the replica's own as they were.
 func TestFileRefused(t *testing.T) {
 	r := redisserver.StartMaster(t, "", "--databases", "32")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("SET", "a", "1")
 	master.must("SELECT", "20")
 	master.must("SET", "b", "1")
@@ -251,11 +251,11 @@ func TestStaleData(t *testing.T) {
 // leaves them, and nothing else.
 func TestPromotedWhileLoading(t *testing.T) {
 	r := redisserver.StartMaster(t, "", "--rdb-key-save-delay", "2000")
-	master := dial(t, "unix", r.Socket)
+	master := dial(t, r.Socket)
 	master.must("DEBUG", "POPULATE", "20000", "key", "100") // 40 s
 	store := dbtest.New(t)
 	address, _ := serve(t, store, nil)
-	replica := dial(t, "tcp", address)
+	replica := dial(t, address)
 	replica.must("SET", "old", "1")
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	await(t, "something is loaded", func() bool { return len(store.Log().Namespaces()) > 1 })

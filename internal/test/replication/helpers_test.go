@@ -1,21 +1,20 @@
-package replica_test
+package replication_test
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/leak"
+	"github.com/stavedb/stave/internal/test/redisserver"
 	"github.com/stavedb/stave/server"
 )
 
@@ -24,8 +23,14 @@ func TestMain(m *testing.M) {
 		serveChild(dir)
 		return
 	}
+	if file := os.Getenv(childConfig); file != "" {
+		os.Exit(cli.Run([]string{"stave", "serve", "--config", file}, os.Stdin, os.Stdout, os.Stderr))
+	}
 	leak.VerifyTestMain(m)
 }
+
+// childConfig names the file of settings of a process that this test binary is started as: stave serve.
+const childConfig = "STAVE_TEST_CONFIG"
 
 // client is a connection to either server.
 type client struct {
@@ -34,8 +39,13 @@ type client struct {
 	decoder *resp.Decoder
 }
 
-func dial(t testing.TB, network, address string) *client {
+// dial connects to an address, which is the path of a socket if it begins with a slash.
+func dial(t testing.TB, address string) *client {
 	t.Helper()
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
 	conn, err := net.Dial(network, address)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +135,14 @@ func serve(t testing.TB, store *db.Store, o *server.Options) (address string, st
 func startReplica(t *testing.T) *client {
 	t.Helper()
 	address, _ := serve(t, dbtest.New(t), nil)
-	return dial(t, "tcp", address)
+	return dial(t, address)
+}
+
+// startRedis starts a Redis as a replica of a master on this machine, and connects to it.
+func startRedis(t *testing.T, port string, flags ...string) *client {
+	t.Helper()
+	r := redisserver.StartMaster(t, "", append([]string{"--replicaof", "127.0.0.1 " + port, "--repl-diskless-load", "swapdb"}, flags...)...)
+	return dial(t, r.Socket)
 }
 
 // await waits until a condition holds.
@@ -141,109 +158,21 @@ func await(t testing.TB, what string, holds func() bool) {
 // awaitCaughtUp waits until a replica has applied all that its master has done.
 func awaitCaughtUp(t testing.TB, master, replica *client) {
 	t.Helper()
-	want := master.info("replication", "master_repl_offset")
-	n, err := strconv.Atoi(want)
-	if err != nil {
-		t.Fatal(err)
-	}
 	await(t, "the replica catches up", func() bool {
 		if text := replica.info("replication", "master_link_error"); strings.Contains(text, "failed here") {
 			t.Fatal(text)
 		}
-		have, _ := strconv.Atoi(replica.info("replication", "slave_repl_offset"))
-		return replica.info("replication", "master_link_status") == "up" && have >= n
+		id, want := master.info("replication", "master_replid"), master.info("replication", "master_repl_offset") // with PINGs
+		if replica.info("replication", "master_link_status") != "up" || replica.info("replication", "master_replid") != id {
+			return false
+		}
+		reached, err := strconv.ParseInt(want, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := strconv.ParseInt(replica.info("replication", "slave_repl_offset"), 10, 64)
+		return err == nil && have >= reached
 	})
-}
-
-// state is everything that a server holds, by database and key.
-func state(c *client) map[string]string {
-	c.t.Helper()
-	libraries := sorted(c.pipeline([]string{"FUNCTION", "LIST", "WITHCODE"})[0].Items, 1)
-	all := map[string]string{"functions": strings.Join(libraries, " ")}
-	for n := range 16 {
-		c.must("SELECT", strconv.Itoa(n))
-		keys := c.pipeline([]string{"KEYS", "*"})[0].Items
-		for _, key := range keys {
-			name := string(key.Text)
-			all[fmt.Sprintf("%d %q", n, name)] = value(c, name)
-		}
-	}
-	c.must("SELECT", "0")
-	return all
-}
-
-// value is what a key holds, with its type and deadline.
-func value(c *client, key string) string {
-	c.t.Helper()
-	typ := c.must("TYPE", key)
-	what := map[string][]string{
-		"string": {"GET", key}, "list": {"LRANGE", key, "0", "-1"}, "set": {"SMEMBERS", key}, "hash": {"HGETALL", key},
-		"zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"}, "stream": {"XINFO", "STREAM", key, "FULL", "COUNT", "0"},
-	}[typ]
-	if what == nil {
-		return typ
-	}
-	reply := c.pipeline(what)[0]
-	var parts []string
-	switch typ {
-	case "set":
-		parts = sorted(reply.Items, 1)
-	case "hash":
-		parts = sorted(reply.Items, 2)
-	case "zset": // versions of Redis print scores in different ways
-		for i, e := range reply.Items {
-			if i%2 == 1 {
-				score, err := strconv.ParseFloat(string(e.Text), 64)
-				if err != nil {
-					c.t.Fatal(err)
-				}
-				parts = append(parts, strconv.FormatFloat(score, 'g', -1, 64))
-			} else {
-				parts = append(parts, text(e))
-			}
-		}
-	case "stream":
-		parts = []string{streamText(&reply)}
-	default:
-		parts = []string{text(reply)}
-	}
-	return typ + " " + c.must("PEXPIRETIME", key) + " " + strings.Join(parts, " ")
-}
-
-func sorted(elements []resp.Reply, width int) (list []string) {
-	for chunk := range slices.Chunk(elements, width) {
-		one := ""
-		for _, e := range chunk {
-			one += " " + text(e)
-		}
-		list = append(list, one)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// streamText is XINFO STREAM FULL without what the two count in ways of their own: nodes of their indexes, and the times at
-// which consumers were seen. How many entries a group has read is known to the master alone: what it sends of XREADGROUP is
-// XCLAIM with LASTID, after which a replica of Redis's does not know that either.
-func streamText(r *resp.Reply) string {
-	skip := []string{"radix-tree-keys", "radix-tree-nodes", "seen-time", "active-time", "lag", "entries-read"}
-	var b strings.Builder
-	b.WriteByte('[')
-	for i := 0; i < len(r.Items); i++ {
-		e := &r.Items[i]
-		if slices.Contains(skip, string(e.Text)) {
-			i++
-			continue
-		}
-		if len(e.Items) > 0 {
-			b.WriteString(streamText(e))
-		} else {
-			b.WriteString(text(*e))
-		}
-		b.WriteByte(' ')
-	}
-	b.WriteByte(']')
-	return b.String()
 }
 
 // text is a reply as text.
@@ -262,20 +191,4 @@ func text(r resp.Reply) string {
 		return "(nil)"
 	}
 	return r.String()
-}
-
-// wantSame compares what two servers hold.
-func wantSame(t testing.TB, master, replica *client) {
-	t.Helper()
-	want, have := state(master), state(replica)
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if have[key] != want[key] {
-			t.Errorf("%s:\nhas  %.600s\nwant %.600s", key, have[key], want[key])
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if _, ok := want[key]; !ok {
-			t.Errorf("%s is too much: %.300s", key, have[key])
-		}
-	}
 }

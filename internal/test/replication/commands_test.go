@@ -1,19 +1,12 @@
-package feeder_test
+package replication_test
 
 import (
-	"io"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stavedb/stave/db/dbtest"
-	"github.com/stavedb/stave/internal/test/chance"
-	"github.com/stavedb/stave/server"
 )
 
 // randomCommand is a command on one of few keys, of which some are refused.
@@ -51,14 +44,14 @@ func randomCommand(rng *rand.Rand) []string {
 	return of[rng.IntN(len(of))]
 }
 
-// work executes random commands of several clients, each in pipelines.
+// work executes random commands of several clients at one address, each in pipelines.
 func work(t *testing.T, address string, rng *rand.Rand, clients, commands int) {
 	t.Helper()
 	var running sync.WaitGroup
 	for range clients {
 		own := rand.New(rand.NewPCG(rng.Uint64(), 2))
 		running.Go(func() {
-			c := dial(t, "tcp", address)
+			c := dial(t, address)
 			for done := 0; done < commands/clients; {
 				var some [][]string
 				for range 1 + own.IntN(30) {
@@ -84,149 +77,46 @@ func expireAll(master *client) {
 	master.must("SELECT", "0")
 }
 
-// transports are those of this platform.
-var transports = []server.Transport{server.TransportEventLoop, server.TransportGoroutines}
-
-// TestFull: a Redis that becomes a replica under load gets all that there is, and follows. None of the commands that it is
-// sent fails.
-func TestFull(t *testing.T) {
-	for _, transport := range transports {
-		t.Run(string(transport), func(t *testing.T) {
-			rng := chance.Rand(t)
-			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
-			prepare(master)
-			_, port, _ := net.SplitHostPort(address)
-			var follows atomic.Bool
-			var load sync.WaitGroup
-			load.Go(func() {
-				for !follows.Load() {
-					work(t, address, rng, 3, 500)
-				}
-			})
-			replica := startRedis(t, port)
-			await(t, "the replica follows", func() bool { return replica.info("replication", "master_link_status") == "up" })
-			follows.Store(true)
-			load.Wait()
-			work(t, address, rng, 4, 5_000)
-			expireAll(master)
-			awaitCaughtUp(t, master, replica)
-			wantSame(t, master, replica)
-			wantSyncs(t, master, replica, 1)
-		})
+// prepare makes keys of all types in two databases, and a library.
+func prepare(c *client) {
+	c.t.Helper()
+	for _, args := range [][]string{
+		{"SET", "large", strings.Repeat("0123456789", 9_000)}, {"SETRANGE", "sparse", "200000", "end"}, {"SET", "timed", "v", "PX", "1000000"},
+		{"RPUSH", "fruits", "a", "b", "c"}, {"SADD", "tags", "x", "y"}, {"HSET", "user", "name", "n", "age", "3"}, {"ZADD", "scores", "0.1", "a", "-inf", "b"},
+		{"XADD", "events", "1-1", "f", "v"}, {"XADD", "events", "2-1", "f", "v"}, {"XGROUP", "CREATE", "events", "workers", "0"},
+		{"XREADGROUP", "GROUP", "workers", "w1", "COUNT", "1", "STREAMS", "events", ">"}, {"XDEL", "events", "2-1"},
+		{"FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('twice', function(keys, args) return redis.call('APPEND', keys[1], args[1]) end)"},
+		{"FCALL", "twice", "1", "appended", "xy"}, {"SELECT", "1"}, {"SET", "other", "database"}, {"SELECT", "0"},
+	} {
+		c.must(args...)
 	}
 }
 
-// wantSyncs checks how often the replica was given everything anew, and that it could execute all that it was sent.
-func wantSyncs(t *testing.T, master, replica *client, full int) {
-	t.Helper()
-	if n := master.info("stats", "sync_full"); n != strconv.Itoa(full) {
-		t.Errorf("%s full synchronizations, want %d", n, full)
-	}
-	if errors := replica.must("INFO", "errorstats"); strings.Contains(errors, "errorstat_") {
-		t.Errorf("the replica refused commands:\n%s", errors)
-	}
-}
-
-// relay passes bytes on between a replica and its master, slowly, and cuts each connection after some of them.
-type relay struct {
-	net.Listener
-	to   string
-	cuts atomic.Int64
-	next func() int // how many bytes pass before the next cut; 0: no end
-
-	mu    sync.Mutex
-	conns []net.Conn
-	work  sync.WaitGroup
-}
-
-func startRelay(t *testing.T, to string, next func() int) *relay {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{Listener: ln, to: to, next: next}
-	r.work.Go(r.accept)
-	t.Cleanup(func() {
-		_ = ln.Close()
-		r.cutAll()
-		r.work.Wait()
-	})
-	return r
-}
-
-// cutAll cuts all connections that there are.
-func (r *relay) cutAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.conns {
-		_ = c.Close()
-	}
-}
-
-func (r *relay) accept() {
-	for {
-		from, err := r.Accept()
-		if err != nil {
-			return
-		}
-		to, err := net.Dial("tcp", r.to)
-		if err != nil {
-			_ = from.Close()
-			continue
-		}
-		r.mu.Lock()
-		r.conns = append(r.conns, from, to)
-		r.mu.Unlock()
-		pass := func(dst, src net.Conn, most int) {
-			if most > 0 {
-				_, _ = io.CopyN(dst, src, int64(most))
-				r.cuts.Add(1)
-			} else {
-				_, _ = io.Copy(dst, src)
-			}
-			_ = dst.Close()
-			_ = src.Close()
-		}
-		most := r.next()
-		r.work.Go(func() { pass(to, from, 0) })
-		r.work.Go(func() { pass(from, to, most) })
-	}
-}
-
-// TestCuts: a replica whose connection is cut at any byte goes on where it was.
-func TestCuts(t *testing.T) {
-	for _, transport := range transports {
-		t.Run(string(transport), func(t *testing.T) {
-			rng := chance.Rand(t)
-			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
-			master := dial(t, "tcp", address)
-			prepare(master)
-			var cutting atomic.Bool
-			own := rand.New(rand.NewPCG(rng.Uint64(), 3))
-			through := startRelay(t, address, func() int {
-				if !cutting.Load() {
-					return 0
-				}
-				return 100 + own.IntN(30_000)
-			})
-			_, port, _ := net.SplitHostPort(through.Addr().String())
-			replica := startRedis(t, port)
-			awaitCaughtUp(t, master, replica)
-			cutting.Store(true)
-			through.cutAll()
-			for through.cuts.Load() < 6 {
-				work(t, address, rng, 3, 500)
-			}
-			cutting.Store(false)
-			expireAll(master)
-			awaitCaughtUp(t, master, replica)
-			wantSame(t, master, replica)
-			wantSyncs(t, master, replica, 1)
-			if n := master.info("stats", "sync_partial_ok"); n == "0" || n == "" {
-				t.Errorf("%s partial synchronizations", n)
-			}
-		})
+// everything is a script of commands of all kinds, whose keys begin with prefix.
+func everything(prefix string) [][]string {
+	k := func(name string) string { return prefix + name }
+	long := strings.Repeat("0123456789", 9000)
+	return [][]string{
+		{"SET", k("string"), "v"}, {"SETRANGE", k("long"), "5", long}, {"APPEND", k("long"), "end"}, {"SETBIT", k("bits"), "1000", "1"},
+		{"INCRBYFLOAT", k("float"), "1.1"}, {"PFADD", k("hll"), "a", "b", "c"}, {"SET", k("binary"), "\x00\xff\r\n"},
+		{"RPUSH", k("list"), "a", "b", "c", "d"}, {"LPUSH", k("list"), "z"}, {"LINSERT", k("list"), "BEFORE", "b", "x"}, {"LREM", k("list"), "1", "c"},
+		{"SADD", k("set"), "a", "b", "c"}, {"SPOP", k("set")}, {"SADD", k("numbers"), "1", "2", "3"},
+		{"HSET", k("hash"), "f", "v", "g", "w"}, {"HINCRBYFLOAT", k("hash"), "n", "2.5"},
+		{"ZADD", k("sorted"), "1", "a", "-inf", "b", "2.5", "c"}, {"ZINCRBY", k("sorted"), "0.1", "a"}, {"GEOADD", k("geo"), "13.3", "38.1", "Palermo"},
+		{"XADD", k("stream"), "1-1", "f", "v"}, {"XADD", k("stream"), "*", "f", "w"}, {"XADD", k("stream"), "MAXLEN", "~", "100", "*", "g", "x"},
+		{"XGROUP", "CREATE", k("stream"), "group", "0"}, {"XREADGROUP", "GROUP", "group", "alice", "COUNT", "2", "STREAMS", k("stream"), ">"},
+		{"XACK", k("stream"), "group", "1-1"}, {"XGROUP", "CREATECONSUMER", k("stream"), "group", "bob"}, {"XAUTOCLAIM", k("stream"), "group", "bob", "0", "0"},
+		{"XDEL", k("stream"), "1-1"}, {"XGROUP", "CREATE", k("empty"), "g", "$", "MKSTREAM"}, {"XSETID", k("empty"), "9-9"},
+		{"SET", k("timed"), "v", "EX", "1000"}, {"EXPIRE", k("list"), "2000"}, {"SET", k("soon"), "v", "PX", "20"}, {"HSET", k("soonhash"), "f", "v"}, {"PEXPIRE", k("soonhash"), "15"},
+		{"SET", k("persist"), "v", "EX", "100"}, {"PERSIST", k("persist")}, {"GETEX", k("string"), "EX", "500"},
+		{"EVAL", "for i = 1, 100 do redis.call('RPUSH', KEYS[1], i) end redis.call('SELECT', 2) redis.call('SET', KEYS[2], 'x')", "2", k("scripted"), k("elsewhere")},
+		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=" + prefix + "lib\nredis.register_function('" + prefix + "f', function(keys, args) return redis.call('INCR', keys[1]) end)"},
+		{"FCALL", prefix + "f", "1", k("called")},
+		{"MULTI"}, {"SET", k("multi"), "1"}, {"SELECT", "5"}, {"SET", k("multi"), "2"}, {"INCR", k("counter")}, {"EXEC"}, {"SET", k("five"), "5"},
+		{"MULTI"}, {"SWAPDB", "5", "6"}, {"SET", k("after"), "swap"}, {"EXEC"}, {"SWAPDB", "6", "7"}, {"SELECT", "9"}, {"SET", k("gone"), "1"}, {"FLUSHDB"}, {"SET", k("left"), "1"},
+		{"SELECT", "0"}, {"COPY", k("hash"), k("copy"), "DB", "4"}, {"RENAME", k("numbers"), k("renamed")}, {"MOVE", k("renamed"), "4"},
+		{"SORT", k("list"), "ALPHA", "STORE", k("sortedlist")}, {"ZRANGESTORE", k("range"), k("sorted"), "0", "1"}, {"SUNIONSTORE", k("union"), k("set")},
+		{"PUBLISH", "channel", "message"}, {"BITOP", "NOT", k("notbits"), k("bits")}, {"GETDEL", k("float")}, {"UNLINK", k("binary")}, {"LPOP", k("list"), "2"},
+		{"LMOVE", k("list"), k("moved"), "LEFT", "RIGHT"}, {"HDEL", k("hash"), "g"}, {"ZPOPMIN", k("sorted")}, {"SETEX", k("setex"), "300", "v"},
 	}
 }

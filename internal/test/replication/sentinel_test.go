@@ -1,0 +1,101 @@
+//go:build unix
+
+package replication_test
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	failovers  = flag.Int("failovers", 3, "failovers of each Sentinel test, in turn by kill -9, SIGSTOP and SENTINEL FAILOVER")
+	nodeKinds  = flag.String("group", "stave stave redis", "TestSentinel: the nodes, the first of which is the master")
+	isPatient  = flag.Bool("patient", false, "the Sentinels have their own periods")
+	fewClients = 4
+)
+
+// fail makes the master go, in one of three ways, and lets it come back when there is another one.
+func (g *group) fail(round int) (how string) {
+	g.t.Helper()
+	old := g.master()
+	how = [...]string{"kill -9", "SIGSTOP", "SENTINEL FAILOVER"}[round%3]
+	back := func() {}
+	switch round % 3 {
+	case 0:
+		old.signal(syscall.SIGKILL)
+		back = old.start
+	case 1:
+		old.signal(syscall.SIGSTOP)
+		back = func() { old.signal(syscall.SIGCONT) }
+	}
+	asked := time.Time{}
+	await(g.t, how+": another master than "+old.name(), func() bool {
+		if round%3 == 2 && time.Since(asked) > 10*time.Second { // it may fail, and has to be asked for again then
+			asked = time.Now()
+			askAt(g.sentinels[round%len(g.sentinels)], "", "SENTINEL", "FAILOVER", masterName)
+		}
+		m := g.master()
+		return m != nil && m != old && m.info("role") == "master"
+	})
+	back()
+	return how + " of " + old.name()
+}
+
+// failUnderLoad is so many failovers, each from a healthy group.
+func (g *group) failUnderLoad(l *load) {
+	g.t.Helper()
+	var gaps []time.Duration
+	for round := range *failovers {
+		g.awaitHealthy()
+		enough := l.count() + 100
+		await(g.t, "writes are confirmed", func() bool { return l.count() >= enough })
+		l.takeGap()
+		how := g.fail(round)
+		g.awaitHealthy()
+		enough = l.count() + 1
+		await(g.t, "writes are confirmed again", func() bool { return l.count() >= enough })
+		gap := l.takeGap()
+		gaps = append(gaps, gap)
+		g.t.Logf("%s: no write for %.1f s; the master is %s", how, gap.Seconds(), g.master().name())
+	}
+	slices.Sort(gaps)
+	g.t.Logf("without a write: median %.1f s, longest %.1f s", gaps[len(gaps)/2].Seconds(), gaps[len(gaps)-1].Seconds())
+}
+
+// TestSentinel: three stock Sentinels watch Staves and a Redis: the master fails in three ways under load, one of the others is
+// promoted, and the one that comes back becomes a replica. Of what every replica had acknowledged nothing is lost; of the rest the
+// log says how much is.
+func TestSentinel(t *testing.T) {
+	g := startGroup(t, groupOptions{kinds: *nodeKinds, patient: *isPatient})
+	l := startLoad(g, fewClients, len(g.nodes)-1)
+	g.failUnderLoad(l)
+	t.Log(l.wantKept(t))
+}
+
+// TestSentinelConfirmed: of a pair, with min-replicas-to-write 1, nothing is lost that WAIT 1 has confirmed.
+func TestSentinelConfirmed(t *testing.T) {
+	g := startGroup(t, groupOptions{kinds: "stave stave", settings: "min-replicas-to-write 1\n", patient: *isPatient})
+	l := startLoad(g, fewClients, 1)
+	g.failUnderLoad(l)
+	t.Log(l.wantKept(t))
+}
+
+// TestSentinelWithUsers: clients need a password, and Sentinels and replicas are users that may do what they need.
+func TestSentinelWithUsers(t *testing.T) {
+	settings := strings.Join([]string{
+		"requirepass all4me", "masteruser replicator", "masterauth copy",
+		"user sentinel on >watch allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role +publish +info +client|setname +client|kill +script|kill",
+		"user replicator on >copy +psync +replconf +ping", "",
+	}, "\n")
+	g := startGroup(t, groupOptions{
+		kinds: "stave redis", settings: settings, password: "all4me", patient: *isPatient,
+		sentinels: "sentinel auth-user " + masterName + " sentinel\nsentinel auth-pass " + masterName + " watch\n",
+	})
+	l := startLoad(g, fewClients, 1)
+	g.failUnderLoad(l)
+	t.Log(l.wantKept(t))
+}
