@@ -69,7 +69,8 @@ func (l List) popN(end structures.End, n int) ([][]byte, error) {
 	return callFound(l.handle, writing, func(t *Tx) ([][]byte, bool, error) { return l.on(t).Pop(end, n) })
 }
 
-// At returns a copy of the element at a position, or ErrNotFound if there is none. O(1).
+// At returns a copy of the element at a position, or ErrNotFound if there is none. O(1), or O(log n) in a list that was
+// changed in the middle.
 func (l List) At(position int64) ([]byte, error) {
 	return owned(callFound(l.handle, reading, func(t *Tx) ([]byte, bool, error) { return l.on(t).At([]byte{}, position) }))
 }
@@ -120,7 +121,7 @@ func (l List) All() iter.Seq2[[]byte, error] {
 }
 
 // Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key.
-// O(1) a deleted element.
+// O(1) for every 512 deleted elements, and one record at each end.
 func (l List) Trim(start, stop int64) error {
 	return l.do(writing, func(t *Tx) error {
 		return t.described(l.key, func() error { return l.on(t).Trim(start, stop) }, func() []string {
