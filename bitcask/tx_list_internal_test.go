@@ -146,6 +146,35 @@ func TestPlacesFeature(t *testing.T) {
 	}
 }
 
+// TestHolesThatNobodyAnnounced: Check finds them, and FixCounts has the manifest announce them.
+func TestHolesThatNobodyAnnounced(t *testing.T) {
+	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})
+	must(t, err)
+	fillList(t, s, 10)
+	commitNewer(t, s, func(tx *Tx) {
+		s.man.noted.Store(uint32(manifest.FeaturePlaces)) // as if it were there
+		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), keydir.ListPlace{Index: 4})))
+		s.man.noted.Store(0)
+	})
+	check := func() (list []Finding) {
+		_, err := s.Check(t.Context(), func(f Finding) { list = append(list, f) })
+		must(t, err)
+		return list
+	}
+	if list := check(); len(list) != 1 || list[0].Rule != "I5" || list[0].Key != "list" {
+		t.Errorf("Check finds %v", list)
+	}
+	fixed, err := s.FixCounts(t.Context())
+	must(t, err)
+	if list := check(); len(list) != 0 || !s.man.announces(manifest.FeaturePlaces) {
+		t.Errorf("after %d corrections Check finds %v", fixed, list)
+	}
+	if list := indexesOf(t, s); len(list) != 9 {
+		t.Errorf("left: %v", list)
+	}
+	must(t, s.Close())
+}
+
 // TestPlacesRollback: what a transaction has done to places of a list is rolled back to a savepoint, and then whole.
 func TestPlacesRollback(t *testing.T) {
 	s, err := Open("d", &Options{seam: seam.Options{FS: vfs.NewMem()}})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stavedb/stave/internal/test/chance"
@@ -245,5 +246,38 @@ func TestListPlacesEnds(t *testing.T) {
 	if removed := m.f.DeleteRange(keydir.ListPlace{Index: math.MinInt64}, keydir.ListPlace{Index: math.MaxInt64}); removed.Len() != 22 {
 		t.Errorf("removed %d", removed.Len())
 	}
+	check(t, d)
+}
+
+// TestListCountsByReaders: readers that share the lock may be the first ones to ask for a position at the same time.
+func TestListCountsByReaders(t *testing.T) {
+	d := keydir.NewDirectory(keydir.Seed{})
+	f := d.NewCollection(1, keydir.List, "list")
+	for i := range int64(5000) {
+		f.PutAt(i, keydir.Loc(i+1))
+	}
+	f.DeleteAt(100)
+	f.PutPlace(keydir.ListPlace{Index: 3000, Sub: 1}, 9)
+	var readers sync.WaitGroup
+	for first := range 4 {
+		readers.Go(func() {
+			var at [3]keydir.ListPlace
+			var locs [3]keydir.Loc
+			for position := first; position+3 < f.Len(); position += 7 {
+				f.Elements(position, at[:], locs[:])
+				want := keydir.ListPlace{Index: int64(position)}
+				switch {
+				case position == 3000:
+					want = keydir.ListPlace{Index: 3000, Sub: 1}
+				case position >= 100 && position < 3000:
+					want.Index++
+				}
+				if at[0] != want {
+					t.Errorf("element %d is at %v, want %v", position, at[0], want)
+				}
+			}
+		})
+	}
+	readers.Wait()
 	check(t, d)
 }
