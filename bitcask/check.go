@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stavedb/stave/bitcask/internal/check"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/internal/seam"
 )
 
@@ -100,6 +101,7 @@ func (s *Store) checkEnvironment() *check.Environment {
 	c := &check.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, ID: s.man.Store, Seed: s.man.Seed, Segments: &s.segments, Spaces: &s.spaces, System: &s.system,
 		Lock: s.lockWhole, Unlock: s.unlockWhole, Damage: s.recovery.Damage, Read: s.opts.seam.Progress, NoIndex: s.cutAt > 0,
+		Places: func() bool { return s.man.announces(manifest.FeaturePlaces) },
 	}
 	if s.opts.ReadOnly && !s.opts.ReadDamaged { // the rest of a damaged log cannot tell what the INDEX should contain
 		c.Again = s.openAgain

@@ -5,12 +5,13 @@ import (
 
 	"github.com/stavedb/stave/bitcask/internal/check"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/keydir"
 )
 
-// FixCounts rewrites the count of every collection that Check would report, closes up lists with holes, and removes
-// deadlines of keys and fields that do not exist. It returns the number of changes. It is for a store that a repair has
+// FixCounts rewrites the count of every collection that Check would report, has the manifest announce holes of lists, and
+// removes deadlines of keys and fields that do not exist. It returns the number of changes. It is for a store that a repair has
 // made, and that nothing else uses yet. When ctx ends, its error is returned; what has been corrected by then stays so.
 func (s *Store) FixCounts(ctx context.Context) (fixed int, err error) {
 	for ns, sp := range s.spaces.Now.Load().Names { // also those that hold nothing but such deadlines
@@ -60,7 +61,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 			groups = lostGroups(groups, sp.Dir, h, sp.Dir.CollectionOf(h, slot))
 		default:
 			coll, wrong := sp.Dir.CollectionOf(h, slot), false
-			if wrong, err = check.Miscounted(ctx, src, sp, coll); wrong {
+			if wrong, err = s.miscounted(ctx, src, sp, coll); wrong {
 				broken = append(broken, coll)
 			}
 		}
@@ -100,16 +101,21 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 	return mended, t.finish()
 }
 
-// fixCount rewrites the count of a collection; a list with holes is closed up.
+// miscounted is check.Miscounted, and has the manifest announce the holes of a list.
+func (s *Store) miscounted(ctx context.Context, src *check.Environment, sp *namespace.Space, coll keydir.Collection) (bool, error) {
+	if coll.Type() == keydir.List && !coll.Regular() {
+		if err := s.man.need(manifest.FeaturePlaces); err != nil {
+			return false, err
+		}
+	}
+	return check.Miscounted(ctx, src, sp, coll)
+}
+
+// fixCount rewrites the count of a collection.
 func (t *Tx) fixCount(ns int, sp *namespace.Space, coll keydir.Collection) error {
 	key, typ := coll.Key(), coll.Type()
 	if typ == keydir.Stream {
 		return t.fixStream(ns, key, coll)
-	}
-	if typ == keydir.List {
-		if head, tail := coll.Bounds(); int64(coll.Len()) != tail-head+1 {
-			return t.closeUp(ns, key, coll)
-		}
 	}
 	h, err := t.hash(key)
 	if err != nil {
@@ -136,32 +142,6 @@ func (t *Tx) fixStream(ns int, key string, coll keydir.Collection) error {
 	}
 	m.Added = max(m.Added, count)
 	return t.PutStreamMeta(ns, key, coll, m)
-}
-
-// closeUp moves the elements after the holes of a list to the front.
-func (t *Tx) closeUp(ns int, key string, coll keydir.Collection) error {
-	head, tail := coll.Bounds()
-	next := head
-	for i := head; i <= tail; i++ {
-		loc, ok := coll.LocAt(i)
-		if !ok {
-			continue
-		}
-		if next < i {
-			value, err := t.Value(nil, ns, key, format.IndexName(i), keydir.List, loc)
-			if err != nil {
-				return err
-			}
-			if err := t.PutIndex(ns, key, coll, next, value); err != nil {
-				return err
-			}
-			if _, err := t.DeleteIndex(ns, key, coll, i); err != nil {
-				return err
-			}
-		}
-		next++
-	}
-	return nil
 }
 
 // lostGroup is an element of the groups of a stream that is not there.

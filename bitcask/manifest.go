@@ -48,6 +48,13 @@ func (m *lockedManifest) need(f manifest.Features) error {
 	return err
 }
 
+// announces reports whether a feature bit is set.
+func (m *lockedManifest) announces(f manifest.Features) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Has(f)
+}
+
 // recordCollision notes a hash that two keys have. An error is like need's.
 func (m *lockedManifest) recordCollision(h uint64) error {
 	m.mu.Lock()

@@ -38,8 +38,12 @@ var refusable = []struct {
 	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error {
 		return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1)))
 	}},
-	{method: "DeleteIndex", call: func(t *Tx) error { return second(t.DeleteIndex(0, "list", collectionOf(t, "list"), 1)) }},
-	{method: "DeleteRange", call: func(t *Tx) error { return second(t.DeleteRange(0, "list", collectionOf(t, "list"), 0, 1)) }},
+	{method: "DeletePlace", call: func(t *Tx) error {
+		return second(t.DeletePlace(0, "list", collectionOf(t, "list"), keydir.ListPlace{Index: 1}))
+	}},
+	{method: "DeleteRange", call: func(t *Tx) error {
+		return second(t.DeleteRange(0, "list", collectionOf(t, "list"), keydir.ListPlace{}, keydir.ListPlace{Index: 1}))
+	}},
 	{method: "Drop", call: func(t *Tx) error { return second(t.Drop(0, "string")) }},
 	{method: "Drop", what: "of a hash", call: func(t *Tx) error { return second(t.Drop(0, "hash")) }},
 	{method: "Flush", call: func(t *Tx) error { _, _, err := t.Flush(0); return err }},
@@ -54,6 +58,9 @@ var refusable = []struct {
 		return putGroups(t, "stream", keydir.PendingElem(1, keydir.StreamID{Ms: 9}), "1 0 1")
 	}},
 	{method: "PutGroups", what: "of a stream without groups", call: func(t *Tx) error { return putGroups(t, "plain stream", keydir.GroupElem("group"), "1") }},
+	{method: "PutPlace", call: func(t *Tx) error {
+		return t.PutPlace(0, "list", collectionOf(t, "list"), keydir.ListPlace{Index: 1, Sub: 1}, []byte("other"))
+	}},
 	{method: "PutIndex", call: func(t *Tx) error { return t.PutIndex(0, "list", collectionOf(t, "list"), 1, []byte("other")) }},
 	{method: "PutLibrary", call: func(t *Tx) error { return t.PutLibrary("library", make([]byte, 3*partSize/2)) }},
 	{method: "PutScored", call: func(t *Tx) error { return t.PutScored(0, "zset", collectionOf(t, "zset"), "a", 7) }},

@@ -266,29 +266,6 @@ func (t *Tx) follow(k Kind, typ keydir.Type, sp *namespace.Space, h uint64, key,
 	return err
 }
 
-// PutIndex sets the element of a list, or the chunk of a string, at an index.
-func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, value []byte) error {
-	sp, h, err := t.spaceFor(ns, key)
-	if err != nil {
-		return err
-	}
-	if _, ok := coll.LocAt(index); !ok && coll.Full() {
-		return fmt.Errorf("bitcask: %d elements: %w", coll.Len(), ErrIndexFull)
-	}
-	typ := coll.Type()
-	t.touch(sp, h, key, typ, coll)
-	loc, err := t.add(KindElement, typ, sp, h, key, format.IndexName(index), value)
-	if err != nil {
-		return err
-	}
-	old, had := coll.PutAt(index, loc)
-	if t.made.is(sp, h, key) {
-		return nil
-	}
-	t.undo.Append(undo.Op{Kind: undo.PutAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old, Had: had})
-	return nil
-}
-
 // DeleteElem removes a field, with its deadline, or a member. It reports whether it was there.
 func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string) (bool, error) {
 	sp, h, err := t.spaceFor(ns, key)
@@ -313,69 +290,6 @@ func (t *Tx) DeleteElem(ns int, key string, coll keydir.Collection, elem string)
 	}
 	_, err = t.add(KindElementTombstone, coll.Type(), sp, h, key, elem, nil)
 	return err == nil, err
-}
-
-// DeleteIndex removes the list element at an index.
-func (t *Tx) DeleteIndex(ns int, key string, coll keydir.Collection, index int64) (bool, error) {
-	sp, h, err := t.spaceFor(ns, key)
-	if err != nil {
-		return false, err
-	}
-	t.touch(sp, h, key, keydir.List, coll)
-	old, had := coll.DeleteAt(index)
-	if !had {
-		return false, nil
-	}
-	t.made = madeCollection{}
-	t.undo.Append(undo.Op{Kind: undo.DeleteAt, Dir: sp.Dir, Hash: h, Key: key, Index: index, Loc: old})
-	_, err = t.add(KindElementTombstone, keydir.List, sp, h, key, format.IndexName(index), nil)
-	return err == nil, err
-}
-
-// DeleteRange removes the elements of a list from one index to another, both included. One tombstone covers them all. A
-// full disk may not take the note in the manifest that there are such tombstones: then each element has its own.
-func (t *Tx) DeleteRange(ns int, key string, coll keydir.Collection, from, to int64) (n int, err error) {
-	sp, h, err := t.spaceFor(ns, key)
-	if err != nil {
-		return 0, err
-	}
-	if from < to {
-		err = t.s.man.need(manifest.FeatureRanges)
-	}
-	switch {
-	case err != nil && !failure.IsRetryable(err):
-		return 0, t.s.log.Fail(err)
-	case err != nil, from >= to:
-		return t.deleteEach(ns, key, coll, from, to)
-	}
-	t.touch(sp, h, key, keydir.List, coll)
-	removed := coll.DeleteRange(from, to)
-	if removed.Len() == 0 {
-		return 0, nil
-	}
-	t.made = madeCollection{}
-	t.undo.Append(undo.Op{Kind: undo.DeleteRange, Dir: sp.Dir, Hash: h, Key: key, Removed: &removed})
-	if _, err := t.add(KindElementTombstone, keydir.List, sp, h, key, format.RangeName(from, to), nil); err != nil {
-		return 0, err
-	}
-	return removed.Len(), nil
-}
-
-// deleteEach is DeleteRange with a tombstone for each element.
-func (t *Tx) deleteEach(ns int, key string, coll keydir.Collection, from, to int64) (n int, err error) {
-	before := t.here()
-	head, tail := coll.Bounds()
-	for index := max(from, head); index <= min(to, tail); index++ {
-		had, err := t.DeleteIndex(ns, key, coll, index)
-		if err != nil {
-			t.rollbackTo(before)
-			return 0, err
-		}
-		if had {
-			n++
-		}
-	}
-	return n, nil
 }
 
 // Drop deletes a key of any type, with its deadline. One tombstone covers a

@@ -245,6 +245,15 @@ func appendChange(dst []byte, ch *feed.Change) []byte {
 	return append(dst, '}')
 }
 
+// appendPlace appends where an element of a list is: its index, and the sub-index of one that was inserted.
+func appendPlace(dst []byte, name string, index int64, sub uint64) []byte {
+	dst = strconv.AppendInt(append(append(append(dst, `,"`...), name...), `":`...), index, 10)
+	if sub > 0 {
+		dst = strconv.AppendUint(append(append(append(dst, `,"`...), name...), `_sub":`...), sub, 10)
+	}
+	return dst
+}
+
 // appendElement appends which element it is, and what it holds; of one that is removed only the former. An index of a
 // list is the element's place in the store, which stays when others come and go, and not what LINDEX takes. A long
 // string comes by chunks: offset and chunk_size are in bytes.
@@ -255,9 +264,9 @@ func appendElement(dst []byte, ch *feed.Change) []byte {
 	case "hash":
 		text("field", ch.Element)
 	case "list":
-		dst = strconv.AppendInt(append(dst, `,"index":`...), ch.Index, 10)
+		dst = appendPlace(dst, "index", ch.Index, ch.Sub)
 		if ch.Op == feed.OpRemoveRange {
-			dst = strconv.AppendInt(append(dst, `,"to":`...), ch.To, 10)
+			dst = appendPlace(dst, "to", ch.To, ch.ToSub)
 		}
 	case "set":
 		text("member", ch.Element)

@@ -200,7 +200,8 @@ func (t *txn) captureElem(key string, f keydir.Collection, elem string, value []
 	return nil
 }
 
-// captureIndex is called with the bounds that the list had before.
+// captureIndex is called with the bounds that the list had before. What is put between them is described by its call,
+// unless it is the only element.
 func (t *txn) captureIndex(key string, f keydir.Collection, head, tail, index int64, value []byte) {
 	if f.Type() == keydir.Chunks {
 		// A chunk never gets shorter, so what it leaves out at its end is zeros, or the end of the string.
@@ -218,14 +219,14 @@ func (t *txn) captureIndex(key string, f keydir.Collection, head, tail, index in
 	}
 }
 
-// captureRange is called with the bounds that the list had before. Ranges are deleted at its ends.
-func (t *txn) captureRange(key string, head, tail, from, to int64) {
-	from, to = max(from, head), min(to, tail)
+// captureRange is called with the number of elements that were deleted at an end of a list. What is deleted in the middle
+// is described by its call.
+func (t *txn) captureRange(key string, front bool, n int) {
 	verb := "RPOP"
-	if from == head {
+	if front {
 		verb = "LPOP"
 	}
-	t.captured.Add(t.ns, verb, key, strconv.FormatInt(to-from+1, 10))
+	t.captured.Add(t.ns, verb, key, strconv.Itoa(n))
 }
 
 func (t *txn) captureDeleted(key string, typ keydir.Type, elem string) {

@@ -212,6 +212,10 @@ func (o trackingTxn) PutIndex(key string, f keydir.Collection, index int64, valu
 	return o.touchMade(key, TypeList, isNew, o.txn.PutIndex(key, f, index, value))
 }
 
+func (o trackingTxn) PutPlace(key string, f keydir.Collection, at keydir.ListPlace, value []byte) error {
+	return o.touchAfter(key, o.txn.PutPlace(key, f, at, value))
+}
+
 func (o trackingTxn) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
 	return o.touchReady(key, TypeStream, o.txn.PutEntry(key, f, id, value))
 }
@@ -239,7 +243,7 @@ func (o trackingTxn) DeleteElem(key string, f keydir.Collection, elem string) (b
 	return o.touchIf(key, did, err)
 }
 
-func (o trackingTxn) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
+func (o trackingTxn) DeleteRange(key string, f keydir.Collection, from, to keydir.ListPlace) (int, error) {
 	n, err := o.txn.DeleteRange(key, f, from, to)
 	_, err = o.touchIf(key, n > 0, err)
 	return n, err

@@ -69,15 +69,22 @@ func (l List) popN(end structures.End, n int) ([][]byte, error) {
 	return callFound(l.handle, writing, func(t *Tx) ([][]byte, bool, error) { return l.on(t).Pop(end, n) })
 }
 
-// At returns a copy of the element at a position, or ErrNotFound if there is none. O(1).
+// At returns a copy of the element at a position, or ErrNotFound if there is none. O(1), or O(log n) in a list that was
+// changed in the middle.
 func (l List) At(position int64) ([]byte, error) {
 	return owned(callFound(l.handle, reading, func(t *Tx) ([]byte, bool, error) { return l.on(t).At([]byte{}, position) }))
 }
 
 // Set replaces the element at a position. It returns ErrNotFound if the key does not exist, and
-// structures.ErrIndexRange if the list has no such position. O(1).
+// structures.ErrIndexRange if the list has no such position. O(log n).
 func (l List) Set(position int64, value []byte) error {
-	ok, err := call(l.handle, writing, func(t *Tx) (bool, error) { return l.on(t).Set(position, value) })
+	ok, err := call(l.handle, writing, func(t *Tx) (ok bool, err error) {
+		err = t.described(l.key, func() error {
+			ok, err = l.on(t).Set(position, value)
+			return err
+		}, func() []string { return []string{"LSET", l.key, strconv.FormatInt(position, 10), string(value)} })
+		return ok, err
+	})
 	return found(ok, err)
 }
 
@@ -114,7 +121,7 @@ func (l List) All() iter.Seq2[[]byte, error] {
 }
 
 // Trim keeps the elements from start to stop, both inclusive, and deletes the others; an empty range deletes the key.
-// O(1) a deleted element.
+// O(1) for every 512 deleted elements, and one record at each end.
 func (l List) Trim(start, stop int64) error {
 	return l.do(writing, func(t *Tx) error {
 		return t.described(l.key, func() error { return l.on(t).Trim(start, stop) }, func() []string {
@@ -124,11 +131,11 @@ func (l List) Trim(start, stop int64) error {
 }
 
 // InsertBefore puts value before the first element that equals pivot and returns the new length, -1 if no element does,
-// and 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
+// and 0 if the key does not exist. O(n) to find pivot, and one record.
 func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(true, pivot, value) }
 
 // InsertAfter puts value after the first element that equals pivot and returns the new length, -1 if no element does,
-// and 0 if the key does not exist. O(n): it looks for pivot and then moves the smaller side of the list.
+// and 0 if the key does not exist. O(n) to find pivot, and one record.
 func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
 
 func (l List) insert(before bool, pivot, value []byte) (int, error) {
@@ -148,8 +155,7 @@ func (l List) insert(before bool, pivot, value []byte) (int, error) {
 }
 
 // Remove deletes elements that equal value and returns how many it deleted: the first count of them if count is
-// positive, the last -count if it is negative, all if it is 0. O(n): it reads every element that it has to, and then
-// moves as few as closing the gaps allows.
+// positive, the last -count if it is negative, all if it is 0. O(n) to find them, and a record for each that is deleted.
 func (l List) Remove(count int64, value []byte) (int, error) {
 	return call(l.handle, writing, func(t *Tx) (n int, err error) {
 		err = t.described(l.key, func() error {

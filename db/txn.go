@@ -210,6 +210,21 @@ func (t *txn) PutIndex(key string, f keydir.Collection, index int64, value []byt
 	return err
 }
 
+func (t *txn) PutPlace(key string, f keydir.Collection, at keydir.ListPlace, value []byte) error {
+	if err := t.Step(1); err != nil {
+		return err
+	}
+	if t.captured == nil {
+		return t.base.PutPlace(t.ns, key, f, at, value)
+	}
+	head, tail := f.Bounds()
+	err := t.base.PutPlace(t.ns, key, f, at, value)
+	if err == nil {
+		t.captureIndex(key, f, head, tail, at.Index, value)
+	}
+	return err
+}
+
 func (t *txn) DeleteElem(key string, f keydir.Collection, elem string) (bool, error) {
 	if err := t.Step(1); err != nil {
 		return false, err
@@ -326,17 +341,17 @@ func (t *txn) DeleteGroups(key string, all keydir.Collection, elem string) (int,
 	return n, err
 }
 
-func (t *txn) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
+func (t *txn) DeleteRange(key string, f keydir.Collection, from, to keydir.ListPlace) (int, error) {
 	if err := t.Step(1); err != nil {
 		return 0, err
 	}
 	if t.captured == nil {
 		return t.base.DeleteRange(t.ns, key, f, from, to)
 	}
-	head, tail := f.Bounds()
+	head, _ := f.Bounds()
 	n, err := t.base.DeleteRange(t.ns, key, f, from, to)
 	if err == nil && n > 0 {
-		t.captureRange(key, head, tail, from, to)
+		t.captureRange(key, from.Index <= head, n)
 	}
 	return n, err
 }

@@ -3,6 +3,7 @@ package keydir
 import (
 	"encoding/binary"
 	"math"
+	"sync/atomic"
 
 	"github.com/google/btree"
 )
@@ -17,13 +18,15 @@ const (
 // list is the order of a big list: pages of locations, each for up to 512 indexes, found by
 // index. A page holds only the part of its indexes that is in use, and there is no page for
 // indexes without elements, so gaps cost nothing. Within a page, an index without an element
-// has the location zero.
+// has the location zero. Elements that were inserted between two indexes have an order of their own.
 type list struct {
 	arena      *arena
 	pages      *btree.BTreeG[listPage]
 	recent     listPage // the page that was last written to: pushes and pops come to the same one again and again
 	head, tail int64
 	n          int
+	inserted   *orderedPages              // nil: there are none
+	counts     atomic.Pointer[listCounts] // nil while nobody has asked for a position of a list that is not regular
 }
 
 // listPage is the B-tree entry of a page: the page holds the indexes from no<<listShift on.
@@ -118,7 +121,7 @@ func (x *list) put(index int64, loc Loc) (old Loc) {
 			x.head, x.tail = index, index
 		}
 		x.head, x.tail = min(x.head, index), max(x.tail, index)
-		x.n++
+		x.count(index, 1)
 	}
 	return old
 }
@@ -169,7 +172,7 @@ func (x *list) delete(index int64) (old Loc) {
 	}
 	l.set(slot, 0)
 	l.setHead(l.first(), l.span(), l.n()-1)
-	x.n--
+	x.count(index, -1)
 	x.recent = p
 	if l.n() == 0 {
 		x.dropPage(p)
@@ -177,15 +180,15 @@ func (x *list) delete(index int64) (old Loc) {
 		x.trim(p.page)
 	}
 	switch {
-	case x.n == 0:
-		x.head, x.tail = 0, -1
+	case x.n == 0 || x.inserted != nil:
+		x.shrink()
 	case index == x.head:
-		if x.head++; x.at(x.head) == 0 { // lists have no holes, mostly
-			x.head = x.firstFrom(x.head)
+		if x.head++; x.at(x.head) == 0 { // most lists have no holes
+			x.head, _ = x.firstFrom(x.head)
 		}
 	case index == x.tail:
 		if x.tail--; x.at(x.tail) == 0 {
-			x.tail = x.lastTo(x.tail)
+			x.tail, _ = x.lastTo(x.tail)
 		}
 	}
 	return old
@@ -229,44 +232,49 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// firstFrom returns the first index from index on that has an element; there is one.
-func (x *list) firstFrom(index int64) (found int64) {
+// firstFrom returns the first index from index on that has an element of a page, if there is one.
+func (x *list) firstFrom(index int64) (found int64, ok bool) {
 	x.pages.AscendGreaterOrEqual(listPage{no: index >> listShift}, func(p listPage) bool {
 		l := locs(x.arena.block(p.page))
 		for slot := l.first(); slot < l.first()+l.span(); slot++ {
 			found = p.no<<listShift + int64(slot)
-			if found >= index && l.at(slot) != 0 {
+			if ok = found >= index && l.at(slot) != 0; ok {
 				return false
 			}
 		}
 		return true
 	})
-	return found
+	return found, ok
 }
 
-// lastTo returns the last index up to index that has an element; there is one.
-func (x *list) lastTo(index int64) (found int64) {
+// lastTo returns the last index up to index that has an element of a page, if there is one.
+func (x *list) lastTo(index int64) (found int64, ok bool) {
 	x.pages.DescendLessOrEqual(listPage{no: index >> listShift}, func(p listPage) bool {
 		l := locs(x.arena.block(p.page))
 		for slot := l.first() + l.span() - 1; slot >= l.first(); slot-- {
 			found = p.no<<listShift + int64(slot)
-			if found <= index && l.at(slot) != 0 {
+			if ok = found <= index && l.at(slot) != 0; ok {
 				return false
 			}
 		}
 		return true
 	})
-	return found
+	return found, ok
 }
 
 func (x *list) each(fn func(elem []byte, loc Loc) bool) {
+	more := true
 	x.pages.Ascend(func(p listPage) bool {
-		for b := locs(x.arena.block(p.page)).slots(); len(b) > 0; b = b[8:] {
-			if loc := Loc(binary.LittleEndian.Uint64(b)); loc != 0 && !fn(nil, loc) {
-				return false
+		for b := locs(x.arena.block(p.page)).slots(); len(b) > 0 && more; b = b[8:] {
+			if loc := Loc(binary.LittleEndian.Uint64(b)); loc != 0 {
+				more = fn(nil, loc)
 			}
 		}
-		return true
+		return more
+	})
+	x.eachInserted(ListPlace{Index: math.MinInt64}, func(_ ListPlace, loc Loc) bool {
+		more = more && fn(nil, loc)
+		return more
 	})
 }
 
@@ -320,7 +328,7 @@ func (c Collection) listOf(method string) (small, *list) {
 	return s, nil
 }
 
-// Bounds returns the first and the last index of a list; tail < head if it is empty.
+// Bounds returns the indexes of the first and the last element of a list; tail < head if it is empty.
 func (c Collection) Bounds() (head, tail int64) {
 	s, x := c.listOf("Bounds")
 	if x != nil {

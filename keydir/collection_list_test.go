@@ -56,7 +56,7 @@ func (m *elements) deleteRange(t *testing.T, r *rand.Rand, head, tail int64) {
 		}
 		return in
 	})
-	removed := m.f.DeleteRange(from, to)
+	removed := m.f.DeleteRange(keydir.ListPlace{Index: from}, keydir.ListPlace{Index: to})
 	removed.Each(func(loc keydir.Loc) bool { want[loc]--; return true })
 	for loc, n := range want {
 		if n != 0 {

@@ -1,11 +1,15 @@
 package keydir
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Removed is what DeleteRange has removed. It owns its memory and needs no lock.
 type Removed struct {
-	runs []listRun
-	n    int
+	runs     []listRun
+	inserted []placedLoc // between indexes
+	n        int
 }
 
 // listRun is locations at consecutive indexes, zero where there was no element. The first and the last are never zero,
@@ -13,6 +17,12 @@ type Removed struct {
 type listRun struct {
 	index int64
 	slots []byte
+}
+
+// placedLoc is the location of an element that was inserted between two indexes.
+type placedLoc struct {
+	at  ListPlace
+	loc Loc
 }
 
 // Len returns the number of elements.
@@ -27,6 +37,11 @@ func (r Removed) Each(fn func(Loc) bool) {
 			}
 		}
 	}
+	for _, p := range r.inserted {
+		if !fn(p.loc) {
+			return
+		}
+	}
 }
 
 // take adds the n locations among some slots, from an index on. The slots are copied.
@@ -36,9 +51,9 @@ func (r *Removed) take(index int64, slots []byte, n int) {
 	r.n += n
 }
 
-// DeleteRange removes the elements of a list from one index to another, both included. The others keep their index.
-// O(1) for every 512 of them.
-func (c Collection) DeleteRange(from, to int64) (r Removed) {
+// DeleteRange removes the elements of a list from one place to another, both included. The others keep their place.
+// O(1) for every 512 of them, and O(log n) for each that was inserted.
+func (c Collection) DeleteRange(from, to ListPlace) (r Removed) {
 	s, x := c.listOf("DeleteRange")
 	if x != nil {
 		if r = x.deleteRange(from, to); r.n > 0 {
@@ -46,43 +61,59 @@ func (c Collection) DeleteRange(from, to int64) (r Removed) {
 		}
 		return r
 	}
+	first, last, ok := indexesBetween(from, to)
 	head, tail := c.Bounds()
-	if from, to = max(from, head), min(to, tail); from > to {
+	if first, last = max(first, head), min(last, tail); !ok || first > last {
 		return r
 	}
-	slots := s.body()[8+8*(from-head) : 8+8*(to-head+1)]
+	slots := s.body()[8+8*(first-head) : 8+8*(last-head+1)]
 	n := countLocs(slots)
 	if n == 0 {
 		return r
 	}
-	r.take(from, slots, n)
+	r.take(first, slots, n)
 	clear(slots)
 	s.setBody(s.n()-n, s.used())
 	c.trimSmall(s)
 	return r
 }
 
-func (x *list) deleteRange(from, to int64) (r Removed) {
-	if from, to = max(from, x.head), min(to, x.tail); from > to {
-		return r
+// indexesBetween returns the first and the last index from one place to another, if there are any.
+func indexesBetween(from, to ListPlace) (first, last int64, ok bool) {
+	first = from.Index
+	if from.Sub > 0 {
+		if first == math.MaxInt64 {
+			return 0, 0, false
+		}
+		first++
 	}
-	var pages []listPage
-	x.pages.AscendRange(listPage{no: from >> listShift}, listPage{no: to>>listShift + 1}, func(p listPage) bool {
-		pages = append(pages, p)
+	return first, to.Index, first <= to.Index
+}
+
+func (x *list) deleteRange(from, to ListPlace) (r Removed) {
+	first, last, ok := indexesBetween(from, to)
+	if first, last = max(first, x.head), min(last, x.tail); ok && first <= last {
+		var pages []listPage
+		x.pages.AscendRange(listPage{no: first >> listShift}, listPage{no: last>>listShift + 1}, func(p listPage) bool {
+			pages = append(pages, p)
+			return true
+		})
+		for _, p := range pages {
+			x.deleteInPage(p, first, last, &r)
+		}
+	}
+	x.eachInserted(from, func(at ListPlace, loc Loc) bool {
+		if to.Less(at) {
+			return false
+		}
+		r.inserted = append(r.inserted, placedLoc{at, loc})
 		return true
 	})
-	for _, p := range pages {
-		x.deleteInPage(p, from, to, &r)
+	for _, p := range r.inserted {
+		x.deleteInserted(p.at)
 	}
-	x.n -= r.n
-	switch {
-	case x.n == 0:
-		x.head, x.tail = 0, -1
-	case from == x.head:
-		x.head = x.firstFrom(to + 1)
-	case to == x.tail:
-		x.tail = x.lastTo(from - 1)
-	}
+	r.n += len(r.inserted)
+	x.shrink()
 	return r
 }
 
@@ -108,6 +139,7 @@ func (x *list) deleteInPage(p listPage, from, to int64, r *Removed) {
 		return
 	}
 	r.take(base+int64(start), slots, n)
+	x.count(base, -n)
 	if n == l.n() {
 		x.dropPage(p)
 		return
@@ -129,5 +161,8 @@ func (c Collection) RestoreRange(r Removed) {
 				c.PutAt(run.index+int64(i), loc)
 			}
 		}
+	}
+	for _, p := range r.inserted {
+		c.PutPlace(p.at, p.loc)
 	}
 }

@@ -212,7 +212,7 @@ func (cs *collectionSet) promote(id uint32) *big {
 func (cs *collectionSet) demote(id uint32, g *big) {
 	room := sizeLimit(g.typ)/2 - smallHeaderBytes - len(g.key)
 	if g.typ.Indexed() {
-		if room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
+		if g.list.inserted != nil || room < 0 || g.list.span() > uint64(room-8)/8 || room < 8 {
 			return
 		}
 	} else if g.members.size > room || g.typ == Stream && g.stream.size() > room {

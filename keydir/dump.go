@@ -3,6 +3,7 @@ package keydir
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 )
 
 // A stripe of a directory can be dumped to bytes and loaded again. The dump describes the
@@ -18,13 +19,14 @@ import (
 //	element:  | length | name | location 8 |             hash, set; in ascending order of hash, then name, or the order below
 //	          | length | name | location 8 | score 8 |   sorted set; in ascending order of hash, then name
 //	          | first index 8 | location 8, location 8 ... |   list, chunks: one for each of so many indexes, zero where there is no element
+//	          | index 8 | sub-index 8 | location 8 |   list: an element that was inserted between two indexes
 //	          | bytes 4 | first id 16 | location 8 | step | location 8 | step ... |   stream; collection_stream.go has the steps
 //
 // The elements of a hash or set that has at most orderedLimit of them, of orderedBytes, and one item with elements, may
 // be in any order: it is the one that the loaded collection has.
 //
 // The number of elements of a stream has the bit streamItem set, that of groups of one groupsItem; their elements are
-// as those of a sorted set.
+// as those of a sorted set. That of the inserted elements of a list, in items after those of the others, has insertedItem.
 //
 // Several items of one hash, type and key are one collection: each continues the previous one.
 // The location of a missing meta record is all zeros.
@@ -63,6 +65,9 @@ type pendingBig struct {
 	elem  string
 	index int64    // of a list: the next one
 	id    StreamID // of a stream: the last one
+
+	inserted bool      // of a list: only elements that were inserted are left,
+	place    ListPlace // from this place on
 }
 
 // Dump returns a dump of a stripe that has not begun.
@@ -172,10 +177,12 @@ func (d *Dump) appendCollection(b []byte, h uint64, c Collection) []byte {
 	return b
 }
 
-// streamItem marks the number of elements in an item of a stream, groupsItem that of its groups.
+// streamItem marks the number of elements in an item of a stream, groupsItem that of its groups, and insertedItem that of
+// the inserted elements of a list.
 const (
-	streamItem = 1 << 31
-	groupsItem = 1 << 30
+	streamItem   = 1 << 31
+	groupsItem   = 1 << 30
+	insertedItem = 1 << 30
 )
 
 func countWord(t Type, n int) uint32 {
@@ -222,6 +229,8 @@ func (d *Dump) appendBig(b []byte, limit int) []byte {
 	b, count = d.appendItem(b, p.h, p.typ, p.meta, p.key)
 	from := len(b)
 	switch {
+	case p.inserted:
+		b, n, more = p.appendInserted(b, c, limit)
 	case p.typ.Indexed():
 		b, n, more = p.appendIndexes(b, c)
 	case p.typ == Stream:
@@ -294,7 +303,7 @@ func (p *pendingBig) appendIndexes(b []byte, c Collection) (_ []byte, n int, mor
 	}
 	p.begun = true
 	if tail < from || c.Len() == 0 {
-		return b, 0, false
+		return b, 0, p.appendsInserted(c)
 	}
 	g := c.set.big(c.id)
 	if g == nil { // it has shrunk since
@@ -303,12 +312,45 @@ func (p *pendingBig) appendIndexes(b []byte, c Collection) (_ []byte, n int, mor
 		b = binary.LittleEndian.AppendUint64(b, uint64(from))
 		return append(b, s.body()[8+8*skip:]...), s.span() - skip, false
 	}
-	from = g.list.firstFrom(from)
+	from, ok := g.list.firstFrom(from)
+	if !ok {
+		return b, 0, p.appendsInserted(c)
+	}
 	no, slot := from>>listShift, int(from&(listSlots-1))
 	page, _ := g.list.pages.Get(listPage{no: no})
 	l := locs(g.arena.block(page.page))
 	b = binary.LittleEndian.AppendUint64(b, uint64(from))
 	b = append(b, l.slots()[8*(slot-l.first()):]...)
 	p.index = (no + 1) << listShift
-	return b, l.first() + l.span() - slot, no < tail>>listShift
+	return b, l.first() + l.span() - slot, no < tail>>listShift || p.appendsInserted(c)
+}
+
+// appendsInserted goes on to the inserted elements, and reports whether there are any.
+func (p *pendingBig) appendsInserted(c Collection) bool {
+	g := c.set.big(c.id)
+	p.inserted, p.place = g != nil && g.list.inserted != nil, ListPlace{Index: math.MinInt64}
+	return p.inserted
+}
+
+// appendInserted appends inserted elements of a list until b reaches the limit.
+func (p *pendingBig) appendInserted(b []byte, c Collection, limit int) (_ []byte, n int, more bool) {
+	g := c.set.big(c.id)
+	if g == nil { // it has shrunk since: none are left
+		return b, 0, false
+	}
+	g.list.eachInserted(p.place, func(at ListPlace, loc Loc) bool {
+		if more = n > 0 && len(b) >= limit; more {
+			p.place = at
+			return false
+		}
+		b = binary.LittleEndian.AppendUint64(b, uint64(at.Index))
+		b = binary.LittleEndian.AppendUint64(b, at.Sub)
+		b = binary.LittleEndian.AppendUint64(b, uint64(loc))
+		n++
+		return true
+	})
+	if n == 0 {
+		return b, 0, false
+	}
+	return b, n | insertedItem, more
 }

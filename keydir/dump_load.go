@@ -42,8 +42,9 @@ type dumpedCollection struct {
 
 // part is the n elements of one item, as in the dump.
 type part struct {
-	n    int
-	body []byte
+	n        int
+	body     []byte
+	inserted bool // of a list
 }
 
 // rankedName is an element to be sorted by score.
@@ -167,9 +168,13 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 	if !ok {
 		return nil, false
 	}
+	inserted := t == List && n&insertedItem != 0
+	if inserted {
+		n &^= insertedItem
+	}
 	dc.n += n
 	dc.size += size
-	dc.parts = append(dc.parts, part{n, b[:end]})
+	dc.parts = append(dc.parts, part{n, b[:end], inserted})
 	return b[end:], true
 }
 
@@ -177,6 +182,9 @@ func (l *Loader) readCollection(t Type, meta Loc, b []byte) (rest []byte, ok boo
 func (l *Loader) measure(t Type, n int, b []byte) (size, end int, ok bool) {
 	if t == Stream {
 		return l.measureStream(n, b)
+	}
+	if t == List && n&insertedItem != 0 {
+		return l.measureInserted(n&^insertedItem, b)
 	}
 	if t.Indexed() {
 		if len(b) < 8 || n > (len(b)-8)/8 {
@@ -392,103 +400,4 @@ func (l *Loader) loadScores(o *orderedPages, dc *dumpedCollection) {
 	}
 	l.page.end()
 	clear(l.ranked)
-}
-
-// loadList makes a list of its parts. It reports false unless their indexes ascend.
-func (dc *dumpedCollection) loadList(cs *collectionSet, id uint32) bool {
-	var tail int64
-	for i, p := range dc.parts {
-		first, _ := p.locs()
-		last := first + int64(p.n) - 1
-		if last < first || i > 0 && first <= tail {
-			return false
-		}
-		tail = last
-	}
-	if len(dc.parts) <= 1 && smallHeaderBytes+len(dc.key)+8+dc.size <= sizeLimit(dc.typ) {
-		dc.loadSmallList(cs, id)
-		return true
-	}
-	g := cs.newBig(dc.typ, string(dc.key))
-	g.meta = dc.meta
-	cs.setBig(id, g)
-	for _, p := range dc.parts {
-		g.list.putLocs(p.locs())
-	}
-	return true
-}
-
-// loadSmallList writes the block of a small list, which has at most one part.
-func (dc *dumpedCollection) loadSmallList(cs *collectionSet, id uint32) {
-	var head int64
-	var run []byte
-	if len(dc.parts) > 0 {
-		head, run = trimZeros(dc.parts[0].locs())
-	}
-	if len(run) == 0 {
-		cs.writeHead(id, dc.typ, asString(dc.key), 0, dc.meta)
-		return
-	}
-	s := cs.writeHead(id, dc.typ, asString(dc.key), 8+len(run), dc.meta)
-	s.setBody(countLocs(run), 8+len(run))
-	s.setListHead(head)
-	copy(s.body()[8:], run)
-}
-
-// locs returns the first index and the locations of a part of a list. A location of zero is an
-// index without an element.
-func (p part) locs() (first int64, locs []byte) {
-	return int64(binary.LittleEndian.Uint64(p.body)), p.body[8:]
-}
-
-// trimZeros removes the zeros at both ends.
-func trimZeros(index int64, b []byte) (int64, []byte) {
-	for len(b) > 0 && isZero(b[:8]) {
-		index++
-		b = b[8:]
-	}
-	for len(b) > 0 && isZero(b[len(b)-8:]) {
-		b = b[:len(b)-8]
-	}
-	return index, b
-}
-
-// countLocs counts the locations other than zero.
-func countLocs(b []byte) (n int) {
-	for ; len(b) > 0; b = b[8:] {
-		if !isZero(b[:8]) {
-			n++
-		}
-	}
-	return n
-}
-
-// putLocs appends locations at indexes after the last one. Zeros are indexes without an element.
-func (x *list) putLocs(index int64, b []byte) {
-	for len(b) > 0 {
-		k := min(len(b)/8, listSlots-int(index&(listSlots-1)))
-		x.putPage(index, b[:8*k])
-		index += int64(k) // wraps around only after the last
-		b = b[8*k:]
-	}
-}
-
-// putPage puts locations where there are none, at indexes of one page.
-func (x *list) putPage(index int64, b []byte) {
-	if index, b = trimZeros(index, b); len(b) == 0 {
-		return
-	}
-	first, n := int(index&(listSlots-1)), len(b)/8
-	page := x.pageFor(index)
-	x.widen(page, first)
-	l := x.widen(page, first+n-1)
-	copy(l[listHeaderBytes+8*(first-l.first()):], b)
-	elements := countLocs(b)
-	l.setHead(l.first(), l.span(), l.n()+elements)
-	last := index + int64(n-1)
-	if x.n == 0 {
-		x.head, x.tail = index, last
-	}
-	x.head, x.tail = min(x.head, index), max(x.tail, last)
-	x.n += elements
 }

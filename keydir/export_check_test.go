@@ -3,6 +3,7 @@ package keydir
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/internal/number"
@@ -377,6 +378,7 @@ func (o *orderedPages) check() error {
 func (x *list) check() error {
 	n := 0
 	var head, tail int64 = 0, -1
+	byNo := map[int64]int{}
 	var err error
 	x.pages.Ascend(func(p listPage) bool {
 		l := locs(x.arena.block(p.page))
@@ -393,13 +395,42 @@ func (x *list) check() error {
 			live++
 			n++
 		}
-		if live == 0 || live != l.n() {
+		if byNo[p.no] = live; live == 0 || live != l.n() {
 			err = fmt.Errorf("list page of %d counted as %d", live, l.n())
 		}
 		return err == nil
 	})
+	if err == nil && x.inserted != nil {
+		err = x.inserted.check()
+		if x.inserted.n == 0 {
+			err = fmt.Errorf("an order of no inserted elements")
+		}
+		x.eachInserted(ListPlace{Index: math.MinInt64}, func(at ListPlace, loc Loc) bool {
+			if at.Sub == 0 || loc == 0 {
+				err = fmt.Errorf("inserted at %v: %v", at, loc)
+			}
+			if n == 0 {
+				head, tail = at.Index, at.Index
+			}
+			head, tail = min(head, at.Index), max(tail, at.Index)
+			byNo[at.Index>>listShift]++
+			n++
+			return true
+		})
+	}
 	if err == nil && (n != x.n || head != x.head || tail != x.tail) {
 		err = fmt.Errorf("list of %d in [%d,%d] counted as %d in [%d,%d]", n, head, tail, x.n, x.head, x.tail)
+	}
+	if k := x.counts.Load(); err == nil && k != nil {
+		for i, no := range k.nos {
+			if i > 0 && k.nos[i-1] >= no || k.n[i] != byNo[no] || k.sums.sum(i+1)-k.sums.sum(i) != k.n[i] {
+				err = fmt.Errorf("page %d of %d counted as %d", no, byNo[no], k.n[i])
+			}
+			delete(byNo, no)
+		}
+		if len(byNo) > 0 {
+			err = fmt.Errorf("%d pages are not counted", len(byNo))
+		}
 	}
 	return err
 }

@@ -90,15 +90,3 @@ type EntryError struct {
 func (e *EntryError) Error() string {
 	return fmt.Sprintf("structures: entry %v of stream %q has a value that is none", e.ID, e.Key)
 }
-
-// HoleError reports an index within the bounds of a list that has no element.
-// It means that records were lost.
-type HoleError struct {
-	Key   string
-	Index int64
-}
-
-// Error names the key and the index.
-func (e *HoleError) Error() string {
-	return fmt.Sprintf("structures: list %q has no element at index %d", e.Key, e.Index)
-}

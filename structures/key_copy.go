@@ -133,19 +133,26 @@ func (v *hashView) copyField(dst HashTxn, to string, target keydir.Collection, f
 	return value, err
 }
 
-// copyIndexed copies a list or the chunks of a string, of which some may be missing.
+// copyIndexed copies the chunks of a string, of which some may be missing, or a list. The copy of a list is at
+// consecutive indexes.
 func (k Key) copyIndexed(dst Txn, to string, source, target keydir.Collection) error {
 	head, tail := source.Bounds()
+	if source.Type() == keydir.List {
+		tail = head + int64(source.Len()) - 1
+	}
 	var value, name []byte
 	for i := head; i <= tail; i++ {
-		loc, ok := source.LocAt(i)
-		if !ok && source.Type() == keydir.Chunks {
+		var loc keydir.Loc
+		if source.Type() == keydir.List {
+			var places [1]keydir.ListPlace
+			var locs [1]keydir.Loc
+			source.Elements(int(i-head), places[:], locs[:])
+			loc, name = locs[0], AppendPlace(name[:0], places[0])
+		} else if loc, _ = source.LocAt(i); loc == 0 {
 			continue
+		} else {
+			name = AppendIndex(name[:0], i)
 		}
-		if !ok {
-			return &HoleError{Key: k.Key, Index: i}
-		}
-		name = AppendIndex(name[:0], i)
 		var err error
 		if value, err = k.Txn.Value(value[:0], k.Key, text(name), source.Type(), loc); err != nil {
 			return err

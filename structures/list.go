@@ -1,7 +1,6 @@
 package structures
 
 import (
-	"bytes"
 	"slices"
 	"sync"
 
@@ -9,11 +8,11 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// List is a key that holds a list. Elements have consecutive indexes from any
-// start on: pushing in front counts down, so both ends cost the same, and the
-// n-th element is found without a walk. What happens in the middle is paid for
-// by moving the smaller side, one record an element, as the index is part of
-// a record's name.
+// List is a key that holds a list. Pushes give elements consecutive indexes from any
+// start on: pushing in front counts down, so both ends cost the same. What happens in
+// the middle (list_middle.go) leaves all other elements where they are: an index without an element is a
+// hole, and an element between two indexes has a sub-index. The keydir counts
+// elements by page where there is any such, so the n-th one is found without a walk.
 type List struct {
 	Txn ListTxn
 	Key string
@@ -87,9 +86,26 @@ func (l List) Push(end End, values [][]byte, c Condition) (int, error) {
 	return f.Len(), nil
 }
 
-// AppendIndex appends the name of an index, as the element's record has it.
+// AppendIndex appends the name of an index, as the record of a chunk or of an element has it.
 func AppendIndex(dst []byte, index int64) []byte {
 	return ordered.AppendHex(dst, ordered.Int(index))
+}
+
+// AppendPlace appends the name of a place in a list, as the element's record has it.
+func AppendPlace(dst []byte, at keydir.ListPlace) []byte {
+	dst = AppendIndex(dst, at.Index)
+	if at.Sub > 0 {
+		dst = ordered.AppendHex(dst, at.Sub)
+	}
+	return dst
+}
+
+// placeOf returns the place of the element at a position that the list has.
+func placeOf(f keydir.Collection, position int) keydir.ListPlace {
+	var at [1]keydir.ListPlace
+	var locs [1]keydir.Loc
+	f.Elements(position, at[:], locs[:])
+	return at[0]
 }
 
 // listReader reads elements of a list one after the other, with one buffer. Readers
@@ -98,24 +114,24 @@ type listReader struct {
 	List
 	f    keydir.Collection
 	buf  []byte
-	name [ordered.HexLen]byte
+	name [placeLen]byte
 
 	// What each reads together.
-	locs  [readAhead]keydir.Loc
-	names [readAhead][ordered.HexLen]byte
-	elems [readAhead]string // the bytes of names
-	ends  []int
+	places [readAhead]keydir.ListPlace
+	locs   [readAhead]keydir.Loc
+	names  [readAhead][placeLen]byte
+	elems  [readAhead]string // the bytes of names
+	ends   []int
 }
+
+// placeLen is the length of the longest name of a place.
+const placeLen = 2 * ordered.HexLen
 
 // readAhead is how many elements are read together at most.
 const readAhead = 64
 
 var readers = sync.Pool{New: func() any {
-	r := &listReader{ends: make([]int, 0, readAhead)}
-	for i := range r.names {
-		r.elems[i] = text(r.names[i][:])
-	}
-	return r
+	return &listReader{ends: make([]int, 0, readAhead)}
 }}
 
 // keptBuffer is the largest buffer, in bytes, that a reader keeps for its next
@@ -137,23 +153,24 @@ func (r *listReader) release() {
 	readers.Put(r)
 }
 
-// each calls visit for n elements within the bounds until it returns false: those from an index on, or up
+// each calls visit for n elements that the list has until it returns false: those from a position on, or up
 // to it and the last first if step is -1. It reads few elements in vain if visit stops soon. visit must
 // not change the list.
-func (r *listReader) each(index int64, n int, step int64, visit func(value []byte) bool) error {
+func (r *listReader) each(position, n, step int, visit func(value []byte) bool) error {
 	for ahead := 4; n > 0; ahead = min(4*ahead, readAhead) {
 		k := min(n, ahead)
-		locs, last := r.locs[:k], index+step*int64(k-1)
-		r.f.LocsAt(min(index, last), locs)
+		places, locs := r.places[:k], r.locs[:k]
+		r.f.Elements(min(position, position+step*(k-1)), places, locs)
 		if step < 0 {
+			slices.Reverse(places)
 			slices.Reverse(locs)
 		}
-		for i, loc := range locs {
-			at := index + step*int64(i)
-			if loc == 0 {
-				return &HoleError{Key: r.Key, Index: at}
+		for i := range places {
+			name := ordered.AppendHex(r.names[i][:0], ordered.Int(places[i].Index))
+			if sub := places[i].Sub; sub > 0 {
+				name = ordered.AppendHex(name, sub)
 			}
-			AppendIndex(r.names[i][:0], at)
+			r.elems[i] = text(name)
 		}
 		var err error
 		if r.buf, r.ends, err = r.Txn.Values(r.buf[:0], r.ends[:0], r.Key, r.elems[:k], keydir.List, locs); err != nil {
@@ -166,72 +183,61 @@ func (r *listReader) each(index int64, n int, step int64, visit func(value []byt
 			}
 			start = end
 		}
-		index, n = index+step*int64(len(r.ends)), n-len(r.ends)
+		position, n = position+step*len(r.ends), n-len(r.ends)
 	}
 	return nil
 }
 
-// at returns the element at an index within the bounds. It is valid until the
-// next call.
-func (r *listReader) at(index int64) (_ []byte, err error) {
-	r.buf, err = r.append(r.buf[:0], index)
-	return r.buf, err
+// append appends the element at a position that the list has to dst.
+func (r *listReader) append(dst []byte, position int) ([]byte, error) {
+	r.f.Elements(position, r.places[:1], r.locs[:1])
+	return r.value(dst, r.places[0], r.locs[0])
 }
 
-// append appends the element at an index within the bounds to dst.
-func (r *listReader) append(dst []byte, index int64) ([]byte, error) {
-	loc, ok := r.f.LocAt(index)
-	if !ok {
-		return dst, &HoleError{Key: r.Key, Index: index}
-	}
-	name := AppendIndex(r.name[:0], index)
-	return r.Txn.Value(dst, r.Key, text(name), keydir.List, loc)
+// value appends an element whose record is at loc.
+func (r *listReader) value(dst []byte, at keydir.ListPlace, loc keydir.Loc) ([]byte, error) {
+	return r.Txn.Value(dst, r.Key, text(AppendPlace(r.name[:0], at)), keydir.List, loc)
 }
 
-// move writes the element at an index to another one.
-func (r *listReader) move(from, to int64) error {
-	value, err := r.at(from)
-	if err != nil {
+// move writes an element, whose record is at loc, to another place.
+func (r *listReader) move(from keydir.ListPlace, loc keydir.Loc, to keydir.ListPlace) (err error) {
+	if r.buf, err = r.value(r.buf[:0], from, loc); err != nil {
 		return err
 	}
-	if err := r.Txn.Step(1); err != nil {
-		return err
-	}
-	return r.Txn.PutIndex(r.Key, r.f, to, value)
+	return r.Txn.PutPlace(r.Key, r.f, to, r.buf)
 }
 
 // At appends the element at a position, negative ones counting from the back, to
-// dst. It returns dst as it was, and false, if there is none. O(1).
+// dst. It returns dst as it was, and false, if there is none. O(log n).
 func (l List) At(dst []byte, position int64) ([]byte, bool, error) {
 	f, err := l.open()
 	if err != nil || !f.Valid() {
 		return dst, false, err
 	}
-	index, ok := indexOf(f, position)
+	i, ok := within(f, position)
 	if !ok {
 		return dst, false, nil
 	}
 	r := l.reader(f)
 	defer r.release()
-	value, err := r.append(dst, index)
+	value, err := r.append(dst, i)
 	if err != nil {
 		return dst, false, err
 	}
 	return value, true, nil
 }
 
-// indexOf is the index of a position, if the list has it.
-func indexOf(f keydir.Collection, position int64) (int64, bool) {
+// within is a position counted from the front, if the list has it.
+func within(f keydir.Collection, position int64) (int, bool) {
 	n := int64(f.Len())
 	if position < 0 {
 		position += n
 	}
-	head, _ := f.Bounds()
-	return head + position, 0 <= position && position < n
+	return int(position), 0 <= position && position < n
 }
 
 // Set replaces the element at a position. It says false if the key does not
-// exist, and fails with ErrIndexRange if the position does not. O(1).
+// exist, and fails with ErrIndexRange if the position does not. O(log n).
 func (l List) Set(position int64, value []byte) (bool, error) {
 	if len(value) > MaxString {
 		return false, ErrTooLong
@@ -240,17 +246,17 @@ func (l List) Set(position int64, value []byte) (bool, error) {
 	if err != nil || !f.Valid() {
 		return false, err
 	}
-	index, ok := indexOf(f, position)
+	i, ok := within(f, position)
 	if !ok {
 		return true, ErrIndexRange
 	}
-	return true, notifyUnless(l.Txn, EventLSet, l.Key, l.Txn.PutIndex(l.Key, f, index, value))
+	return true, notifyUnless(l.Txn, EventLSet, l.Key, l.Txn.PutPlace(l.Key, f, placeOf(f, i), value))
 }
 
 // Visit calls begin, unless it is nil, with the number of elements from
 // position start to stop, both inclusive, then visit for each until it returns
 // false. The slice is valid during the call only, and neither function may
-// change the list. O(number visited).
+// change the list. O(log n) and O(number visited).
 func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byte) bool) error {
 	f, err := l.open()
 	if err != nil {
@@ -268,8 +274,7 @@ func (l List) Visit(start, stop int64, begin func(n int), visit func(value []byt
 	}
 	r := l.reader(f)
 	defer r.release()
-	head, _ := f.Bounds()
-	return r.each(head+int64(first), count, 1, visit)
+	return r.each(first, count, 1, visit)
 }
 
 // Trim keeps the elements from position start to stop, both inclusive. It
@@ -294,151 +299,10 @@ func (l List) deleteEnd(f keydir.Collection, end End, n int) error {
 	if n == 0 {
 		return nil
 	}
-	head, tail := f.Bounds()
-	if end == Front {
-		tail = head + int64(n) - 1
-	} else {
-		head = tail - int64(n) + 1
+	first := 0
+	if end == Back {
+		first = f.Len() - n
 	}
-	_, err := l.Txn.DeleteRange(l.Key, f, head, tail)
+	_, err := l.Txn.DeleteRange(l.Key, f, placeOf(f, first), placeOf(f, first+n-1))
 	return err
-}
-
-// Insert puts value before or after the first element that equals pivot. It
-// returns the new length, -1 if no element does, and 0 if the key does not
-// exist. O(n).
-func (l List) Insert(before bool, pivot, value []byte) (int, error) {
-	if len(value) > MaxString {
-		return 0, ErrTooLong
-	}
-	f, err := l.open()
-	if err != nil || !f.Valid() {
-		return 0, err
-	}
-	found, err := l.search(f, pivot, 1)
-	if err != nil {
-		return 0, err
-	}
-	if len(found) == 0 {
-		return -1, nil
-	}
-	at := found[0] // how many elements will be in front of the new one
-	if !before {
-		at++
-	}
-	n := int64(f.Len())
-	head, tail := f.Bounds()
-	r := l.reader(f)
-	defer r.release()
-	if at <= n-at {
-		for index := head; index < head+at && err == nil; index++ {
-			err = r.move(index, index-1)
-		}
-		head--
-	} else {
-		for index := tail; index >= head+at && err == nil; index-- {
-			err = r.move(index, index+1)
-		}
-	}
-	if err != nil {
-		return 0, err
-	}
-	if err := l.Txn.PutIndex(l.Key, f, head+at, value); err != nil {
-		return 0, err
-	}
-	l.Txn.Notify(EventLInsert, l.Key)
-	return f.Len(), nil
-}
-
-// search returns the positions of elements that equal value, in ascending order:
-// the first limit of them, the last -limit, or all if limit is 0.
-func (l List) search(f keydir.Collection, value []byte, limit int64) ([]int64, error) {
-	var found []int64
-	err := l.eachPosition(f, limit < 0, f.Len(), func(position int64, elem []byte) bool {
-		if bytes.Equal(elem, value) {
-			found = append(found, position)
-		}
-		count := int64(len(found))
-		return count == 0 || count != limit && count != -limit
-	})
-	if limit < 0 {
-		slices.Reverse(found)
-	}
-	return found, err
-}
-
-// Remove deletes elements that equal value and returns their number: the first
-// count of them, the last -count if count is negative, or all if it is 0. O(n).
-func (l List) Remove(count int64, value []byte) (int, error) {
-	f, err := l.open()
-	if err != nil || !f.Valid() {
-		return 0, err
-	}
-	gaps, err := l.search(f, value, count)
-	if err != nil || len(gaps) == 0 {
-		return 0, err
-	}
-	if len(gaps) == f.Len() {
-		return len(gaps), dropAll(l.Txn, l.Key, EventLRem)
-	}
-	front := closeInFront(gaps, int64(f.Len()))
-	if err := l.closeGaps(f, gaps, front); err != nil {
-		return 0, err
-	}
-	if err := l.deleteEnd(f, Front, front); err != nil {
-		return 0, err
-	}
-	return len(gaps), notifyUnless(l.Txn, EventLRem, l.Key, l.deleteEnd(f, Back, len(gaps)-front))
-}
-
-// closeInFront returns how many of the gaps at some positions in a list of length n are best closed
-// by moving the elements before them. Those after the other gaps move, and the ones between stay,
-// so the longest stretch between two neighbours is the one to spare.
-func closeInFront(gaps []int64, n int64) int {
-	best, spared := 0, gaps[0]
-	for i := 1; i <= len(gaps); i++ {
-		next := n
-		if i < len(gaps) {
-			next = gaps[i]
-		}
-		if stretch := next - gaps[i-1] - 1; stretch > spared {
-			best, spared = i, stretch
-		}
-	}
-	return best
-}
-
-// closeGaps moves elements over the gaps: backwards over the first `front` of
-// them, forwards over the others. As many elements at the ends are left over.
-func (l List) closeGaps(f keydir.Collection, gaps []int64, front int) error {
-	r := l.reader(f)
-	defer r.release()
-	head, tail := f.Bounds()
-	if left := gaps[:front]; front > 0 {
-		to := head + left[front-1]
-		for from := to; from >= head; from-- {
-			if len(left) > 0 && from == head+left[len(left)-1] {
-				left = left[:len(left)-1]
-				continue
-			}
-			if err := r.move(from, to); err != nil {
-				return err
-			}
-			to--
-		}
-	}
-	if right := gaps[front:]; len(right) > 0 {
-		to := head + right[0]
-		for from := to; from <= tail; from++ {
-			if len(right) > 0 && from == head+right[0] {
-				right = right[1:]
-				continue
-			}
-			if err := r.move(from, to); err != nil {
-				return err
-			}
-			to++
-		}
-	}
-	return nil
 }

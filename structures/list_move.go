@@ -116,15 +116,15 @@ func (l List) positions(f keydir.Collection, value []byte, o PositionOptions) ([
 func (l List) eachPosition(f keydir.Collection, backwards bool, n int, visit func(position int64, elem []byte) bool) error {
 	r := l.reader(f)
 	defer r.release()
-	head, tail := f.Bounds()
-	index, step := head, int64(1)
+	position, step := 0, 1
 	if backwards {
-		index, step = tail, -1
+		position, step = f.Len()-1, -1
 	}
-	err := r.each(index, n, step, func(elem []byte) bool {
-		position := index - head
-		index += step
-		return visit(position, elem) && l.Txn.Step(1) == nil
+	next := position
+	err := r.each(position, n, step, func(elem []byte) bool {
+		at := next
+		next += step
+		return visit(int64(at), elem) && l.Txn.Step(1) == nil
 	})
 	if err == nil {
 		err = l.Txn.Step(0)

@@ -12,12 +12,11 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 	if err != nil || !f.Valid() {
 		return nil, false, err
 	}
-	index, step := outermost(f, end)
 	values := make([][]byte, min(n, f.Len()))
 	r := l.reader(f)
 	defer r.release()
 	for i := range values {
-		if values[i], err = r.append([]byte{}, index+int64(i)*step); err != nil {
+		if values[i], err = r.append([]byte{}, outermost(f, end, i)); err != nil {
 			return nil, true, err
 		}
 	}
@@ -30,22 +29,20 @@ func (l List) PopOne(dst []byte, end End) (_ []byte, ok bool, err error) {
 	if err != nil || !f.Valid() {
 		return dst, false, err
 	}
-	index, _ := outermost(f, end)
 	r := l.reader(f)
 	defer r.release()
-	if dst, err = r.append(dst, index); err != nil {
+	if dst, err = r.append(dst, outermost(f, end, 0)); err != nil {
 		return dst, true, err
 	}
 	return dst, true, l.remove(f, end, 1)
 }
 
-// outermost returns the index of the element at an end, and the step to the one next to it.
-func outermost(f keydir.Collection, end End) (index, step int64) {
-	head, tail := f.Bounds()
+// outermost returns the position of the i-th element from an end.
+func outermost(f keydir.Collection, end End, i int) int {
 	if end == Back {
-		return tail, -1
+		return f.Len() - 1 - i
 	}
-	return head, 1
+	return i
 }
 
 // remove removes n elements from one end, and the list with its last one.

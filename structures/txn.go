@@ -78,7 +78,7 @@ type Keys interface {
 // Values are read from the log.
 type Values interface {
 	// Value appends to dst the value of a record that Find or a collection gave loc for, once it is proved to be that
-	// of the key and the element. elem is a hash's field, the index of a list or a chunk as AppendIndex has it, the id
+	// of the key and the element. elem is a hash's field, the index of a chunk as AppendIndex has it, the place in a list as AppendPlace has it, the id
 	// of an entry as its record has it, or empty for a string.
 	Value(dst []byte, key, elem string, t keydir.Type, loc keydir.Loc) ([]byte, error)
 	// Values is Value of several elements: it appends their values to dst, one after another, and where each ends to
@@ -122,9 +122,11 @@ type Scores interface {
 type Indexes interface {
 	// PutIndex writes a list element, or a chunk of a string.
 	PutIndex(key string, f keydir.Collection, index int64, value []byte) error
-	// DeleteRange deletes the elements of a list from one index to another, both included, and returns how many there
+	// PutPlace writes a list element at any place.
+	PutPlace(key string, f keydir.Collection, at keydir.ListPlace, value []byte) error
+	// DeleteRange deletes the elements of a list from one place to another, both included, and returns how many there
 	// were. O(1) on disk.
-	DeleteRange(key string, f keydir.Collection, from, to int64) (int, error)
+	DeleteRange(key string, f keydir.Collection, from, to keydir.ListPlace) (int, error)
 }
 
 // Entries are those of a stream, and what is known of it besides them.

@@ -209,6 +209,11 @@ func (m *memory) PutIndex(key string, f keydir.Collection, index int64, value []
 	return nil
 }
 
+func (m *memory) PutPlace(key string, f keydir.Collection, at keydir.ListPlace, value []byte) error {
+	f.PutPlace(at, m.add(key, string(structures.AppendPlace(nil, at)), f.Type(), value))
+	return nil
+}
+
 func (m *memory) PutEntry(key string, f keydir.Collection, id keydir.StreamID, value []byte) error {
 	f.PutEntry(id, m.add(key, fmt.Sprintf("%016x-%016x", id.Ms, id.Seq), keydir.Stream, value))
 	return nil
@@ -331,7 +336,7 @@ func (m *memory) ClearFieldDeadline(key, field string) (bool, error) {
 	return had, nil
 }
 
-func (m *memory) DeleteRange(key string, f keydir.Collection, from, to int64) (int, error) {
+func (m *memory) DeleteRange(key string, f keydir.Collection, from, to keydir.ListPlace) (int, error) {
 	n := f.DeleteRange(from, to).Len()
 	m.deletes += n
 	return n, nil

@@ -46,6 +46,10 @@ func rows() []row {
 		{name: "SADD", elements: same, command: []string{"SADD", "to"}, many: member, remove: "to"},
 		{name: "ZADD", elements: same, command: []string{"ZADD", "to"}, many: score, remove: "to"},
 		{name: "RPUSH", elements: same, command: []string{"RPUSH", "to"}, many: member, remove: "to"},
+		// Of a list: an element is inserted in the middle, one is removed there, and all but the first fifth are.
+		{name: "LINSERT", elements: same, command: []string{"LINSERT", "a", "BEFORE", "MIDDLE", "value"}, prepare: fill("RPUSH", "a", 0, 1, member)},
+		{name: "LREM", elements: same, command: []string{"LREM", "a", "1", "MIDDLE"}, prepare: fill("RPUSH", "a", 0, 1, member)},
+		{name: "LTRIM", elements: same, command: []string{"LTRIM", "a", "0", "FIFTH"}, prepare: fill("RPUSH", "a", 0, 1, member)},
 		{name: "EVAL of HSETs", elements: same, remove: "to",
 			command: []string{"EVAL", "for i = 1, tonumber(ARGV[1]) do redis.call('HSET', KEYS[1], i, 'value') end", "1", "to", "N"}},
 	}
@@ -102,8 +106,15 @@ func both(first, second func(int, func(...string) error) error) func(int, func(.
 // arguments are the command for n elements.
 func (r *row) arguments(n int) []string {
 	args := slices.Clone(r.command)
-	if last := len(args) - 1; args[last] == "N" {
-		args[last] = strconv.Itoa(n)
+	for i, arg := range args {
+		switch arg {
+		case "N":
+			args[i] = strconv.Itoa(n)
+		case "MIDDLE": // the element of that number
+			args[i] = member(nil, n/2)[0]
+		case "FIFTH":
+			args[i] = strconv.Itoa(n/5 - 1)
+		}
 	}
 	if r.many != nil {
 		for i := range n {

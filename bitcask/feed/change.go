@@ -27,8 +27,10 @@ type Change struct {
 	Element   []byte   // the field or the member; of groups the end of the record's name (docs/FORMAT.md, section 1)
 	Value     []byte   // of a string, a chunk, a field, an element of a list, a record of groups, a library
 	Score     float64  // of a member of a sorted set
-	Index     int64    // of an element of a list: elements count up from one end to the other, and keep their index
+	Index     int64    // of an element of a list: elements are in order of Index, then Sub, and keep both; indexes may be missing
+	Sub       uint64   // of an element of a list that was inserted after the one at Index, and before the next; else 0
 	To        int64    // of OpRemoveRange: the last index of an element that is gone, Index being the first
+	ToSub     uint64   // of OpRemoveRange: Sub of the last element that is gone
 	ID        string   // of an entry of a stream
 	Fields    [][]byte // of an entry of a stream: fields and values in turns
 	ExpireAt  int64    // of OpExpire, Unix milliseconds
@@ -50,7 +52,7 @@ type ChangeOp string
 const (
 	OpPut         ChangeOp = "put"          // a string, or an element of a collection, has this value; a deadline of the key stays
 	OpRemove      ChangeOp = "remove"       // the element is gone, a field with its deadline
-	OpRemoveRange ChangeOp = "remove-range" // the elements of a list from Index to To are gone
+	OpRemoveRange ChangeOp = "remove-range" // the elements of a list from Index and Sub to To and ToSub are gone
 	OpDelete      ChangeOp = "delete"       // the key is gone, with its deadlines
 	OpExpire      ChangeOp = "expire"       // the key, or the field Element, has this deadline
 	OpPersist     ChangeOp = "persist"      // it has none any more
@@ -180,8 +182,8 @@ func (c *Change) of(rec *format.Record) (shown bool, bad string) {
 			c.Op, c.ExpireAt = OpExpire, ordered.ToInt(f.Score)
 		}
 	case row.Removes:
-		if c.Op = OpRemove; row.Hides == format.HidesRange && f.To > f.Place.Index {
-			c.Op, c.To = OpRemoveRange, f.To
+		if c.Op = OpRemove; row.Hides == format.HidesRange && f.Place.List.Less(f.To) {
+			c.Op, c.To, c.ToSub = OpRemoveRange, f.To.Index, f.To.Sub
 		}
 		bad = c.element(rec, &f, nil)
 	default:
@@ -196,7 +198,7 @@ func (c *Change) element(rec *format.Record, f *format.Fact, value []byte) (bad 
 	c.Value = value
 	switch f.Place.By {
 	case format.PartIndex:
-		c.Index = f.Place.Index
+		c.Index, c.Sub = f.Place.List.Index, f.Place.List.Sub
 	case format.PartChunk:
 		size, number, _ := keydir.ChunkAt(f.Place.Index)
 		c.ChunkSize, c.Offset = size, int64(size)*int64(number)

@@ -75,7 +75,7 @@ func (x *loss) replacedBy(id *format.Identity) bool {
 	if row.Hides == format.HidesRange {
 		from, to, ok1 := format.ParseRange(id.Elem)
 		first, last, ok2 := format.ParseRange([]byte(x.Element))
-		return ok1 && ok2 && from <= first && last <= to
+		return ok1 && ok2 && !first.Less(from) && !to.Less(last)
 	}
 	return x.Element == string(id.Elem)
 }

@@ -100,13 +100,17 @@ func shows(s *bitcask.Store, ns int, x *loss) (bool, error) {
 		if x.row.Hides == format.HidesGroup && keydir.IsGroupsRange(x.Element) {
 			return true, nil
 		}
-		if x.row.Hides == format.HidesRange { // the list has no holes: its count has been corrected
+		if x.row.Hides == format.HidesRange {
 			if !coll.Valid() || coll.Type() != x.typ {
 				return false, nil
 			}
 			from, to, ok := format.ParseRange([]byte(x.Element))
-			head, tail := coll.Bounds()
-			return ok && max(from, head) <= min(to, tail), nil
+			some := false
+			coll.EachPlace(func(at keydir.ListPlace, _ keydir.Loc) bool {
+				some = ok && !at.Less(from) && !to.Less(at)
+				return !some && !to.Less(at)
+			})
+			return some, nil
 		}
 		p, ok := x.row.PlaceOf([]byte(x.Element))
 		return ok && coll.Valid() && coll.Type() == x.typ && locate.In(coll, &p) != 0, nil

@@ -76,7 +76,7 @@ type Result struct {
 	Remains    int    `json:"remains"`     // files of what openings have truncated, which were read ...
 	Returned   uint64 `json:"returned"`    // ... and the records that were copied from them
 	NoManifest bool   `json:"no_manifest"` // all segments found were taken: what a merge had left out may be back
-	Mended     int    `json:"mended"`      // collections whose count was wrong, or lists with holes
+	Mended     int    `json:"mended"`      // collections whose count was wrong
 }
 
 // Salvage makes a new store in out from what can be read of the one in dir. It ignores locks:

@@ -226,6 +226,29 @@ var crashWorkloads = []crashWorkload{
 			w.step(err)
 		}
 	})},
+	{name: "list that is changed in the middle", change: noRotation, run: life(func(w *stepWorkload) {
+		l := w.store.List("l")
+		for i := range 5 {
+			_, err := l.PushBack([]byte("a"), filler(i*20), []byte("b"), []byte("c"))
+			w.step(err)
+			_, err = l.InsertAfter([]byte("a"), []byte("x"))
+			w.step(err)
+			_, err = l.InsertBefore([]byte("x"), []byte("y"))
+			w.step(err)
+			_, err = l.Remove(1, []byte("b"))
+			w.step(err)
+			switch i {
+			case 1:
+				w.step(w.store.Log().SaveIndex())
+			case 2:
+				w.step(mergeEverything(w.store))
+			case 3:
+				w.step(l.Trim(2, -2))
+			}
+			_, err = l.Remove(-1, []byte("x"))
+			w.step(err)
+		}
+	})},
 	{name: "sorted set", change: noRotation, run: life(func(w *stepWorkload) {
 		for i := range 24 {
 			_, err := w.store.SortedSet("z").Add(db.Scored{Member: strconv.Itoa(i % 3), Score: float64(-i)}, db.Scored{Member: "m", Score: 1})

@@ -40,7 +40,7 @@ type feedValue struct {
 	text   []byte // of a string
 	chunk  int
 	fields map[string]string // of hash, set (without values) and stream (the JSON of an entry)
-	items  map[int64]string
+	items  map[keydir.ListPlace]string
 	scores map[string]float64
 	expire int64
 	until  map[string]int64  // of fields
@@ -58,7 +58,7 @@ func (m feedModel) at(c *feed.Change) *feedValue {
 		if v.typ == "" { // the first one may come before its stream
 			groups = v.groups
 		}
-		*v = feedValue{typ: c.Type, expire: v.expire, groups: groups, fields: map[string]string{}, items: map[int64]string{}, scores: map[string]float64{}, until: map[string]int64{}}
+		*v = feedValue{typ: c.Type, expire: v.expire, groups: groups, fields: map[string]string{}, items: map[keydir.ListPlace]string{}, scores: map[string]float64{}, until: map[string]int64{}}
 	}
 	return v
 }
@@ -94,9 +94,10 @@ func (m feedModel) apply(c *feed.Commit) error {
 			delete(v.fields, string(ch.Element)+ch.ID)
 			delete(v.until, string(ch.Element))
 			delete(v.scores, string(ch.Element))
-			delete(v.items, ch.Index)
+			delete(v.items, keydir.ListPlace{Index: ch.Index, Sub: ch.Sub})
 		case feed.OpRemoveRange:
-			maps.DeleteFunc(m.at(ch).items, func(index int64, _ string) bool { return ch.Index <= index && index <= ch.To })
+			from, to := keydir.ListPlace{Index: ch.Index, Sub: ch.Sub}, keydir.ListPlace{Index: ch.To, Sub: ch.ToSub}
+			maps.DeleteFunc(m.at(ch).items, func(at keydir.ListPlace, _ string) bool { return !at.Less(from) && !to.Less(at) })
 		case feed.OpExpire:
 			if v := m.at(ch); ch.Element == nil {
 				v.expire = ch.ExpireAt
@@ -144,7 +145,7 @@ func (m feedModel) put(ch *feed.Change) {
 		v.text = append(v.text, make([]byte, max(end-int64(len(v.text)), 0))...)
 		copy(v.text[ch.Offset:], ch.Value)
 	case "list":
-		v.items[ch.Index] = string(ch.Value)
+		v.items[keydir.ListPlace{Index: ch.Index, Sub: ch.Sub}] = string(ch.Value)
 	case "zset":
 		v.scores[string(ch.Element)] = ch.Score
 	case "stream":
@@ -194,7 +195,7 @@ func (m feedModel) text() string {
 			value = slices.Sorted(maps.Keys(v.fields))
 		case "list":
 			list := []string{}
-			for _, i := range slices.Sorted(maps.Keys(v.items)) {
+			for _, i := range slices.SortedFunc(maps.Keys(v.items), keydir.ListPlace.Compare) {
 				list = append(list, v.items[i])
 			}
 			value = list
@@ -313,8 +314,8 @@ func commitText(c *feed.Commit) string {
 	fmt.Fprintf(&b, "%d-%d", c.First, c.Last)
 	for i := range c.Changes {
 		ch := &c.Changes[i]
-		fmt.Fprintf(&b, "; %s %d %s %q %q %q %v %d %s %q %d %d %d %d %s %s %s %d %d", ch.Op, ch.Namespace, ch.Type, ch.Key, ch.Element, ch.Value, ch.Score, ch.Index,
-			ch.ID, ch.Fields, ch.ExpireAt, ch.Offset, ch.ChunkSize, ch.Length, ch.First, ch.Last, ch.Deleted, ch.Added, ch.With)
+		fmt.Fprintf(&b, "; %s %d %s %q %q %q %v %d %d %d %d %s %q %d %d %d %d %s %s %s %d %d", ch.Op, ch.Namespace, ch.Type, ch.Key, ch.Element, ch.Value, ch.Score,
+			ch.Index, ch.Sub, ch.To, ch.ToSub, ch.ID, ch.Fields, ch.ExpireAt, ch.Offset, ch.ChunkSize, ch.Length, ch.First, ch.Last, ch.Deleted, ch.Added, ch.With)
 	}
 	return b.String()
 }

@@ -148,10 +148,13 @@ func (w *followWorkload) editList(l db.List) error {
 	if err != nil {
 		return err
 	}
-	if w.r.IntN(2) == 0 {
+	switch w.r.IntN(3) {
+	case 0:
 		_, err = l.InsertBefore(pivot, w.value())
-	} else {
+	case 1:
 		_, err = l.InsertAfter(pivot, w.value())
+	default:
+		_, err = l.Remove(w.r.Int64N(3)-1, pivot)
 	}
 	return err
 }

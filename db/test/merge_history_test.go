@@ -89,6 +89,21 @@ var keyHistories = map[string][]step{
 		pushList("l", "a", "b", "x", "x", "c", "d", "e"), func(s *db.Store) error { return first(s.List("l").Remove(0, []byte("x"))) }, pushFront("l", "f", "g", "h"),
 		func(s *db.Store) error { return first(s.List("l").PopFrontN(2)) }, dropKey("l"), pushList("l", "i", "j", "k"), trimList(1, 1),
 	},
+	"a list with holes": {
+		pushList("l", "a", "b", "c", "d", "e", "f", "g"), removeFrom("l", "c", "e"), insertAfter("l", "b", "h", "i"), removeFrom("l", "i", "f"),
+		trimList(1, -2), pushFront("l", "j"), pushList("l", "k", "l"),
+	},
+	"a list that is inserted into": {
+		pushList("l", "a", "b", "c", "d"), insertAfter("l", "b", "e", "f", "g"), removeFrom("l", "f", "b"), insertAfter("l", "g", "h"),
+		trimList(2, 9), pushFront("l", "i", "j"), insertAfter("l", "e", "k"),
+	},
+	"a list that is inserted into, trimmed there, and inserted into again": {
+		pushList("l", "a", "b", "c"), insertAfter("l", "a", "d", "e", "f"), trimList(2, 3), pushFront("l", "a", "x"), insertAfter("l", "a", "d", "e", "f"),
+		func(s *db.Store) error { return first(s.List("l").PopFrontN(4)) }, insertAfter("l", "e", "g"),
+	},
+	"a list with new sub-indexes": {
+		pushList("l", "a", "b", "c"), insertZigzag("l", "b", 80), removeFrom("l", "b", "z70"), insertZigzag("l", "z60", 80), trimList(20, -20), insertZigzag("l", "z60", 50),
+	},
 	"sorted sets": {
 		addScore(1), addScore(2), func(s *db.Store) error { return first(s.SortedSet("z").Remove("m")) }, addScore(3), dropKey("z"), addScore(4),
 	},
@@ -195,6 +210,47 @@ func pushFront(key string, values ...string) step {
 			if _, err := s.List(key).PushFront([]byte(v)); err != nil {
 				return err
 			}
+		}
+		return nil
+	}
+}
+
+func removeFrom(key string, values ...string) step {
+	return func(s *db.Store) error {
+		for _, v := range values {
+			if _, err := s.List(key).Remove(0, []byte(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// insertAfter inserts each value after the same one.
+func insertAfter(key, pivot string, values ...string) step {
+	return func(s *db.Store) error {
+		for _, v := range values {
+			if _, err := s.List(key).InsertAfter([]byte(pivot), []byte(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// insertZigzag inserts n values, each beside the one before, on both sides in turns: that uses up sub-indexes fastest.
+func insertZigzag(key, pivot string, n int) step {
+	return func(s *db.Store) error {
+		for i := range n {
+			insert := s.List(key).InsertAfter
+			if i%2 == 1 {
+				insert = s.List(key).InsertBefore
+			}
+			value := fmt.Sprint("z", i)
+			if _, err := insert([]byte(pivot), []byte(value)); err != nil {
+				return err
+			}
+			pivot = value
 		}
 		return nil
 	}

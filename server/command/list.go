@@ -7,9 +7,9 @@ import (
 	"github.com/stavedb/stave/db"
 )
 
-// LPUSH to LMPOP; blocking.go has the commands that wait. An element has an index that only grows
-// or shrinks at the ends, so pushes, pops and LINDEX are O(1), where Redis walks its list; LINSERT
-// and LREM move the elements on the shorter side, each as a record.
+// LPUSH to LMPOP; blocking.go has the commands that wait. An element has an index, so pushes and pops are
+// O(1), and so is LINDEX, where Redis walks its list; in a list that LINSERT or LREM has changed in the middle it is
+// O(log n). Both write a record for each element that they add or remove.
 //
 // A pop that empties the list deletes the key, and a push into a key that does not exist makes it.
 // Pushed elements are offered to blocked clients before the transaction ends, first come, first

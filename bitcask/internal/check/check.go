@@ -30,6 +30,7 @@ type Environment struct {
 	Damage   []failure.CorruptError // that was tolerated when the store was opened
 	Read     func(bytes int64)      // told of bytes that have been dealt with
 	NoIndex  bool                   // the INDEX is of another moment
+	Places   func() bool            // reports whether the manifest announces that lists have holes
 
 	// Again opens the store once more, with its INDEX, or returns nil if it is of another moment by now. The field is
 	// nil where the log cannot tell what the INDEX should contain.

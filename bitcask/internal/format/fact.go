@@ -11,7 +11,7 @@ import (
 type Fact struct {
 	Place  Place
 	Ranges []keydir.ScoreRange // PartGroups of a tombstone: what it removes; nil: the element that it names
-	To     int64               // HidesRange: the last index that it removes; Place has the first
+	To     keydir.ListPlace    // HidesRange: the last place that it removes; Place has the first
 	Score  uint64              // of an element; a deadline is the score of its field
 	Stream keydir.StreamMeta   // ValueStream
 }
@@ -19,9 +19,10 @@ type Fact struct {
 // Place is where in its collection an element is.
 type Place struct {
 	By    Part
-	Index int64           // PartIndex, PartChunk
-	Entry keydir.StreamID // PartEntry
-	Name  string          // of the others: the part as it is, valid as long as that
+	List  keydir.ListPlace // PartIndex
+	Index int64            // PartChunk
+	Entry keydir.StreamID  // PartEntry
+	Name  string           // of the others: the part as it is, valid as long as that
 }
 
 // PlaceOf reads the part after the key.
@@ -29,7 +30,7 @@ func (r *Row) PlaceOf(part []byte) (p Place, ok bool) {
 	p.By = r.Part
 	switch r.Part {
 	case PartIndex:
-		p.Index, ok = ParseIndex(part)
+		p.List, ok = ParsePlace(part)
 	case PartChunk:
 		if p.Index, ok = ParseIndex(part); ok {
 			_, _, ok = keydir.ChunkAt(p.Index)
@@ -45,7 +46,9 @@ func (r *Row) PlaceOf(part []byte) (p Place, ok bool) {
 // Text is the part after the key for a place in a collection.
 func (p *Place) Text() string {
 	switch p.By {
-	case PartIndex, PartChunk:
+	case PartIndex:
+		return PlaceName(p.List)
+	case PartChunk:
 		return IndexName(p.Index)
 	case PartEntry:
 		return EntryName(p.Entry)
@@ -59,7 +62,7 @@ func (f *Fact) Read(r *Row, part, value []byte) (bad string) {
 	ok := false
 	if r.Hides == HidesRange {
 		f.Place = Place{By: r.Part}
-		if f.Place.Index, f.To, ok = ParseRange(part); !ok {
+		if f.Place.List, f.To, ok = ParseRange(part); !ok {
 			return r.Part.bad()
 		}
 		return ""

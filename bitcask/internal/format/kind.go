@@ -79,7 +79,7 @@ const (
 	PartName        // the name of a field or a member
 	PartScored      // the same, in a collection with scores
 	PartGroups      // the same, of groups of a stream; of a tombstone also a range of them
-	PartIndex       // the index of an element of a list; of a tombstone also a range of them
+	PartIndex       // the place of an element of a list; of a tombstone also a range of them
 	PartChunk       // the index of a chunk
 	PartEntry       // the id of an entry of a stream
 )
@@ -107,18 +107,20 @@ const (
 	HidesDeadline       // the deadline of the field
 	HidesEntries        // entries of a stream with ids before the First of its value
 	HidesGroup          // of a range: all elements within
-	HidesRange          // of a range of indexes: all elements within
+	HidesRange          // of a range of places: all elements within
 	HidesSpaces         // spaces that it does not name
 )
 
-// Needs is which bit of the manifest announces records, in package manifest.
+// Needs is which bits of the manifest announce records, in package manifest.
 type Needs uint8
 
 const (
 	NeedsNothing Needs = iota
 	NeedsSystem
 	NeedsExtended
-	NeedsRanges // of a tombstone of a range of indexes: see Identity.Needs
+	NeedsRanges      // of a tombstone of a range of indexes: see Identity.Needs
+	NeedsPlaces      // of an element of a list that has a sub-index, and its tombstone
+	NeedsPlaceRanges // both, of a tombstone of a range
 )
 
 // table is the descriptor of all records. docs/FORMAT.md, section 1, says the same in words; a test compares them.
@@ -194,11 +196,11 @@ func RowOf(k Kind, t keydir.Type) *Row { return &rows[k%most][t%most] }
 // Row is that of the record.
 func (id *Identity) Row() *Row { return RowOf(id.Kind, id.Type) }
 
-// Needs is which bit of the manifest announces the record.
+// Needs is which bits of the manifest announce the record.
 func (id *Identity) Needs() Needs {
 	row := id.Row()
-	if row.Hides == HidesRange && isRange(id.Elem) {
-		return NeedsRanges
+	if row.Part == PartIndex {
+		return needsOfPlaces(id.Elem)
 	}
 	return row.Needs
 }

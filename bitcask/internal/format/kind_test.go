@@ -116,7 +116,7 @@ func effectOf(r *Row) (record, effect string) {
 	case HidesGroup:
 		return "group tombstone, `G`", "consumers and pending entries of a group, and the group"
 	case HidesRange:
-		return "element tombstone of a list", "the elements with an index in its name, or between the two"
+		return "element tombstone of a list", "the elements with a place in its name, or between the two"
 	case HidesSpaces:
 		return "namespaces", "spaces that it does not name"
 	}

@@ -35,7 +35,9 @@ func MoveIn(coll keydir.Collection, id *format.Identity, old, new keydir.Loc) bo
 		return false
 	}
 	switch p.By {
-	case format.PartIndex, format.PartChunk:
+	case format.PartIndex:
+		return coll.MovePlace(p.List, old, new)
+	case format.PartChunk:
 		return coll.MoveAt(p.Index, old, new)
 	case format.PartEntry:
 		return coll.MoveEntry(p.Entry, old, new)
@@ -91,7 +93,9 @@ func Find(dir *keydir.Directory, h uint64, id *format.Identity) (at keydir.Loc) 
 // In is where a collection has the element of a place; 0: there is none.
 func In(coll keydir.Collection, p *format.Place) (at keydir.Loc) {
 	switch p.By {
-	case format.PartIndex, format.PartChunk:
+	case format.PartIndex:
+		at, _ = coll.LocAtPlace(p.List)
+	case format.PartChunk:
 		at, _ = coll.LocAt(p.Index)
 	case format.PartEntry:
 		at, _ = coll.Entry(p.Entry)
@@ -106,7 +110,9 @@ func In(coll keydir.Collection, p *format.Place) (at keydir.Loc) {
 // Put puts an element at its place, and returns the location that it had.
 func Put(coll keydir.Collection, f *format.Fact, loc keydir.Loc) (old keydir.Loc) {
 	switch p := &f.Place; p.By {
-	case format.PartIndex, format.PartChunk:
+	case format.PartIndex:
+		old, _ = coll.PutPlace(p.List, loc)
+	case format.PartChunk:
 		old, _ = coll.PutAt(p.Index, loc)
 	case format.PartEntry:
 		old, _ = coll.PutEntry(p.Entry, loc)
@@ -121,7 +127,9 @@ func Put(coll keydir.Collection, f *format.Fact, loc keydir.Loc) (old keydir.Loc
 // Remove removes the element of a place, and returns the location that it had.
 func Remove(coll keydir.Collection, p *format.Place) (old keydir.Loc) {
 	switch p.By {
-	case format.PartIndex, format.PartChunk:
+	case format.PartIndex:
+		old, _ = coll.DeletePlace(p.List)
+	case format.PartChunk:
 		old, _ = coll.DeleteAt(p.Index)
 	case format.PartEntry:
 		old, _ = coll.DeleteEntry(p.Entry)
@@ -138,7 +146,12 @@ func Each(coll keydir.Collection, fn func(p *format.Place, loc keydir.Loc) (more
 	row := ElementsOf(coll.Type())
 	p := format.Place{By: row.Part}
 	switch row.Part {
-	case format.PartIndex, format.PartChunk:
+	case format.PartIndex:
+		coll.EachPlace(func(at keydir.ListPlace, loc keydir.Loc) bool {
+			p.List = at
+			return fn(&p, loc)
+		})
+	case format.PartChunk:
 		head, tail := coll.Bounds()
 		for p.Index = head; p.Index <= tail; p.Index++ {
 			if loc, ok := coll.LocAt(p.Index); ok && !fn(&p, loc) {

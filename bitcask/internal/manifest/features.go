@@ -21,14 +21,18 @@ const (
 	FeatureThrough  Features = 1 << 3 // edits "inherited" may have a "through sequence"
 	FeatureOpenings Features = 1 << 4 // edits of types 9 and 10 may occur
 	FeatureRanges   Features = 1 << 5 // tombstones of ranges of a list may occur
+	FeaturePlaces   Features = 1 << 6 // lists may have holes, and elements with a sub-index
 
 	// knownFeatures are those that this build reads.
-	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings | FeatureRanges
+	knownFeatures = FeatureBoot | FeatureSystem | FeatureExtended | FeatureThrough | FeatureOpenings | FeatureRanges | FeaturePlaces
 )
 
-// FeatureOf is the bit that announces a record; 0: none.
+// FeatureOf is the bits that announce a record; 0: none.
 func FeatureOf(id *format.Identity) Features {
-	return [...]Features{format.NeedsSystem: FeatureSystem, format.NeedsExtended: FeatureExtended, format.NeedsRanges: FeatureRanges}[id.Needs()]
+	return [...]Features{
+		format.NeedsSystem: FeatureSystem, format.NeedsExtended: FeatureExtended, format.NeedsRanges: FeatureRanges,
+		format.NeedsPlaces: FeaturePlaces, format.NeedsPlaceRanges: FeatureRanges | FeaturePlaces,
+	}[id.Needs()]
 }
 
 // check returns ErrVersion if there is a bit that this build does not know.

@@ -210,7 +210,7 @@ func (a *Applier) remove(sp *namespace.Space, h uint64, row *format.Row, e *form
 	case format.HomeElement:
 		if coll, ok := sp.Dir.FindCollection(h, format.Text(e.Key)); ok && coll.Type() == e.Type {
 			if row.Hides == format.HidesRange {
-				a.drop(coll.DeleteRange(a.fact.Place.Index, a.fact.To))
+				a.drop(coll.DeleteRange(a.fact.Place.List, a.fact.To))
 			} else {
 				a.dead(locate.Remove(coll, &a.fact.Place))
 			}

@@ -15,9 +15,9 @@ type Op struct {
 	Hash    uint64
 	New     keydir.Slot
 	Key     string
-	Elem    string // of Rewrite the value
-	Index   int64  // of Rewrite where that is in the buffer
-	Score   uint64
+	Elem    string          // of Rewrite the value
+	Index   int64           // of Rewrite where that is in the buffer
+	Score   uint64          // of an element of a list its sub-index
 	Loc     keydir.Loc      // of the slot or element that was replaced or deleted
 	Place   keydir.Place    // of an element of a hash or set
 	ID      keydir.StreamID // of an entry of a stream
@@ -28,6 +28,9 @@ type Op struct {
 
 // old is the slot that was replaced or deleted.
 func (u *Op) old() keydir.Slot { return keydir.Slot{Type: u.OldType, Loc: u.Loc} }
+
+// listPlace is where the element of a list was, or the chunk of a string.
+func (u *Op) listPlace() keydir.ListPlace { return keydir.ListPlace{Index: u.Index, Sub: u.Score} }
 
 // Kind is the change that an Op rolls back.
 type Kind uint8
@@ -94,9 +97,9 @@ func (u *Op) Run() {
 	case u.Kind == PutScored:
 		coll.DeleteScored(u.Elem)
 	case u.Kind == PutAt && u.Had, u.Kind == DeleteAt:
-		coll.PutAt(u.Index, u.Loc)
+		coll.PutPlace(u.listPlace(), u.Loc)
 	case u.Kind == PutAt:
-		coll.DeleteAt(u.Index)
+		coll.DeletePlace(u.listPlace())
 	case u.Kind == DeleteRange:
 		coll.RestoreRange(*u.Removed)
 	case u.Kind == PutEntry && u.Had, u.Kind == DeleteEntry:
