@@ -148,6 +148,7 @@ var storeUses = map[string]struct {
 	}, true},
 	"KeepOrigin":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
+	"HoldWrites":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.HoldWrites(s, false) }, true},
 	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},
 	"EndLoading":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.EndLoading(s) }, true},
 	"Install":        {func(_ *testing.T, s *db.Store) error { return serverside.DB.Install(s, nil, serverside.Origin{}) }, true},

@@ -106,6 +106,12 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 			ok[[]byte](t)(serverside.DB.TakeReplication(s, func() error { cb(); return nil }))
 		},
 	},
+	"Store.SetReplicaAt": {
+		func(t *testing.T, s *db.Store, cb func()) {
+			defer func() { must(t, serverside.DB.SetReplicaOf(s, nil, false)) }() // a replica is not written to
+			must(t, serverside.DB.SetReplicaAt(s, nil, func() (o serverside.Origin, ok bool) { cb(); return o, false }))
+		},
+	},
 	"Tx.SetRoom": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			must(t, s.String("long").Put(make([]byte, 2<<20)))

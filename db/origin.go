@@ -35,6 +35,7 @@ const (
 // replica is what a store has of its master.
 type replica struct {
 	is     atomic.Bool   // writes are the master's alone, and nothing expires
+	held   atomic.Bool   // writes are refused as if it were
 	shadow atomic.Uint64 // namespaces that are being loaded: the first << 32 | how many; 0: none
 }
 
@@ -100,10 +101,25 @@ func (t *txState) passedFor() int64 {
 
 // refusesWrites refuses what is not a part of a transaction. Everything is locked.
 func (c *core) refusesWrites() error {
-	if c.replica.is.Load() {
+	if c.replica.refuses() {
 		return ErrReplica
 	}
 	return nil
+}
+
+// refuses reports whether writes are refused but those of a master.
+func (r *replica) refuses() bool { return r.is.Load() || r.held.Load() }
+
+// holdWrites refuses writes as those to a replica are, or lets them be again. When it returns, none goes on.
+func (s *Store) holdWrites(on bool) error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	_, err := s.lockedAll(func(*bitcask.Tx) (uint64, error) {
+		s.replica.held.Store(on)
+		return 0, nil
+	})
+	return err
 }
 
 // replicaOf is the value of stave:replicaof, which ends with the id of the store: a backup of a replica is none. Neither is a

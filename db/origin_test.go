@@ -322,3 +322,22 @@ func TestLoadingOnAFullDisk(t *testing.T) {
 	equal(t, "keys", s.Len(), 1)
 	must(t, s.Close())
 }
+
+// TestHoldWrites: while writes are held they are refused as those to a replica are, and nothing else is.
+func TestHoldWrites(t *testing.T) {
+	s := ok[*db.Store](t)(db.Open("store", seam.With(&db.Options{NoMerge: true}, seam.Options{FS: vfs.NewMem()})))
+	defer s.Close()
+	must(t, s.String("k").Put([]byte("v")))
+	must(t, serverside.DB.HoldWrites(s, true))
+	if err := s.String("k").Put([]byte("w")); !errors.Is(err, db.ErrReplica) {
+		t.Errorf("Put: %v", err)
+	}
+	if err := s.FlushAll(); !errors.Is(err, db.ErrReplica) {
+		t.Errorf("FlushAll: %v", err)
+	}
+	if value, err := s.String("k").Get(); err != nil || string(value) != "v" {
+		t.Errorf("Get: %q, %v", value, err)
+	}
+	must(t, serverside.DB.HoldWrites(s, false))
+	must(t, s.String("k").Put([]byte("w")))
+}

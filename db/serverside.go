@@ -34,6 +34,7 @@ func init() {
 		Origin:                (*Store).origin,
 		ReplicaOf:             (*Store).replicaOf,
 		SetReplicaOf:          (*Store).setReplicaOf,
+		HoldWrites:            (*Store).holdWrites,
 		SetReplicaAt:          (*Store).setReplicaAt,
 		KeepOrigin:            (*Store).keepOrigin,
 		BeginLoading:          (*Store).beginLoading,

@@ -202,7 +202,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 
 // commit commits what the transaction has written.
 func (t *Tx) commit() (Ticket, error) {
-	if t.store.replica.is.Load() && !t.applies && t.base.Changed() {
+	if t.store.replica.refuses() && !t.applies && t.base.Changed() {
 		return 0, ErrReplica
 	}
 	if t.captured != nil {

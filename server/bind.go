@@ -69,7 +69,6 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	defer v.endedBy(stop)()
 	v.state.AddServing(1) // also while there is no listener
 	defer v.state.AddServing(-1)
-	defer v.follow()()
 	var work sync.WaitGroup
 	var mu sync.Mutex // guards failed
 	var failed error
@@ -85,6 +84,7 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 			stop()
 		})
 	})
+	defer v.follow()() // after the sockets are known: the master is told the port
 	<-ctx.Done()
 	v.bound.CompareAndSwap(b, nil)
 	b.set.Stop() // before Wait, for a change may still start something

@@ -32,6 +32,7 @@ func (v *Server) figures() *stats.Figures {
 	f.Replication = replicas.Stream.Figures(time.Now())
 	of := v.state.Following.Status()
 	f.Link = of.Figures(time.Now())
+	f.Failover = v.state.Failover.Phase().String()
 	f.FullSyncs, f.PartialSyncs = replicas.FullSyncs.Load(), replicas.PartialSyncs.Load()
 	f.PartialRefused, f.ReplicaBytes = replicas.PartialRefused.Load(), replicas.Sent.Load()
 	if v.options.Transport == TransportEventLoop {

@@ -83,7 +83,7 @@ func Data() []*Command {
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
 		hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,
-		replicationCommands, serverCommands,
+		serverCommands,
 	)
 }
 

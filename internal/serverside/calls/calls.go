@@ -138,6 +138,8 @@ type DB[Store, Tx, Keyspace any] struct {
 	// those of Apply, and nothing expires in it; what has expired is not shown. Who becomes or ceases to be a replica forgets
 	// its Origin.
 	SetReplicaOf func(s Store, value []byte, is bool) error
+	// HoldWrites refuses writes as those to a replica are, or lets them be again. When it returns, none goes on.
+	HoldWrites func(s Store, on bool) error
 	// SetReplicaAt makes a store a replica, as SetReplicaOf does, that stands where at says, which is called when nothing else is
 	// written; unless that reports false.
 	SetReplicaAt func(s Store, value []byte, at func() (Origin, bool)) error

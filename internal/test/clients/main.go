@@ -1,6 +1,6 @@
 // Program clients runs Redis clients against stave serve, over TLS and as users of an ACL file: clients [-table FILE] STAVE. Each does
 // pipelines, WATCH, blocking commands, pub/sub, a value of 1 MiB and what it must not, then the server is restarted, and each goes
-// on with the connections that it had. Those that are not written in Go are left out where they are not installed; see .ci/clients. It is a
+// on with the connections that it had. Then those that ask Sentinels write to a pair of servers whose master is killed. Those that are not written in Go are left out where they are not installed; see .ci/clients. It is a
 // module of its own, so that Stave does not depend on them.
 package main
 
@@ -39,7 +39,9 @@ type env struct {
 	user     string
 	prefix   string
 	password string
-	restart  func() // waits for the others to get there, and for the restart of the server
+	restart  func() // waits for the others to get there, and for the restart of the server, or the death of the master
+
+	sentinels []string // addresses, in place of the server
 }
 
 const usualJobs = "pipeline, WATCH, blocking, pub/sub, 1 MiB, NOPERM, restart"
@@ -68,6 +70,8 @@ func main() {
 		os.Exit(2)
 	}
 	results, err := runAll(flag.Arg(0))
+	sentinel, failed := runSentinels(flag.Arg(0))
+	results, err = append(results, sentinel...), errors.Join(err, failed)
 	if err == nil && *table != "" {
 		err = writeTable(*table, results)
 	}
@@ -99,13 +103,10 @@ func runAll(stave string) (results []string, err error) {
 		}
 		clients.Go(func() {
 			defer end()
-			result := "ok"
-			if err := c.run(e); err != nil {
-				result = "FAILED"
-				failures[i] = fmt.Errorf("%s, %s: %w", c.name, c.protocol, err)
+			if failures[i] = c.run(e); failures[i] != nil {
+				failures[i] = fmt.Errorf("%s, %s: %w", c.name, c.protocol, failures[i])
 			}
-			rows[i] = fmt.Sprintf("| %s | %s | %s | %s | %s |", c.name, c.version, c.protocol, c.jobs, result)
-			fmt.Println(rows[i])
+			rows[i] = c.row(failures[i])
 		})
 	}
 	gate.arrived.Wait()
@@ -113,6 +114,17 @@ func runAll(stave string) (results []string, err error) {
 	close(gate.finished)
 	clients.Wait()
 	return rows, errors.Join(append(failures, err, refused(&env{server: s, tls: s.clientTLS(), user: "worker"}))...)
+}
+
+// row prints and returns the row of a client in the table.
+func (c *client) row(failure error) string {
+	result := "ok"
+	if failure != nil {
+		result = "FAILED"
+	}
+	row := fmt.Sprintf("| %s | %s | %s | %s | %s |", c.name, c.version, c.protocol, c.jobs, result)
+	fmt.Println(row)
+	return row
 }
 
 // moduleVersion is the version of a Go module in this program.

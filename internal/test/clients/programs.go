@@ -19,13 +19,11 @@ import (
 func programs(s *server) []client {
 	var list []client
 	add := func(name, protocol, jobs string, run func(e *env) error, version string, command ...string) {
-		out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
-		found := regexp.MustCompile(version).FindSubmatch(out)
-		if err != nil || found == nil {
+		if found, ok := installed(command[0], version, command[1:]...); ok {
+			list = append(list, client{name, found, protocol, jobs, run})
+		} else {
 			fmt.Println("left out:", name)
-			return
 		}
-		list = append(list, client{name, string(found[1]), protocol, jobs, run})
 	}
 	const number = `(\d+\.\d+\.\d+)`
 	for _, protocol := range []string{"RESP2", "RESP3"} {
@@ -39,22 +37,42 @@ func programs(s *server) []client {
 		}
 	}
 	add("redis-benchmark", "RESP2", "20 kinds of commands, pipelined", redisBenchmark, number, "redis-benchmark", "--version")
-	const python = "/usr/bin/python3"
-	version := func(module string) string {
-		return "import importlib.metadata as m, " + module + "; print(m.version('" + module + "'))"
-	}
-	add("redis-py", "RESP2", usualJobs, func(e *env) error { return script(e, python, "clients.py", "PythonParser") }, number, python, "-c", version("redis"))
-	add("hiredis (redis-py)", "RESP2", usualJobs, func(e *env) error { return script(e, python, "clients.py", "HiredisParser") }, number, python, "-c", version("hiredis"))
+	add("redis-py", "RESP2", usualJobs, func(e *env) error { return script(e, python, "clients.py", "PythonParser") }, number, python, "-c", pythonVersion("redis"))
+	add("hiredis (redis-py)", "RESP2", usualJobs, func(e *env) error { return script(e, python, "clients.py", "HiredisParser") }, number, python, "-c", pythonVersion("hiredis"))
 	add("redis_exporter", "RESP2", "all metrics, as a user with its documented rules", exporter, "Exporter v?"+number, "prometheus-redis-exporter", "--version")
 	return list
 }
 
-// script runs a program that prints "restart" where it wants the server restarted, and reads a line when that has been done.
+const python = "/usr/bin/python3"
+
+// pythonVersion is a program that prints the version of a module.
+func pythonVersion(module string) string {
+	return "import importlib.metadata as m, " + module + "; print(m.version('" + module + "'))"
+}
+
+// installed returns the version that a command prints, the first group of a regular expression.
+func installed(name, version string, arguments ...string) (found string, ok bool) {
+	out, err := exec.Command(name, arguments...).CombinedOutput()
+	match := regexp.MustCompile(version).FindSubmatch(out)
+	if err != nil || match == nil {
+		return "", false
+	}
+	return string(match[1]), true
+}
+
+// script runs a program with what it needs to connect.
 func script(e *env, name string, arguments ...string) error {
+	return converse(e, []string{
+		"CLIENT_PORT=" + e.server.port, "CLIENT_CA=" + e.server.ca, "CLIENT_USER=" + e.user, "CLIENT_PASSWORD=" + e.password, "CLIENT_PREFIX=" + e.prefix,
+	}, name, arguments...)
+}
+
+// converse runs a program that prints "restart" where it wants the server restarted, and reads a line when that has been done.
+func converse(e *env, variables []string, name string, arguments ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, arguments...)
-	cmd.Env = append(os.Environ(), "CLIENT_PORT="+e.server.port, "CLIENT_CA="+e.server.ca, "CLIENT_USER="+e.user, "CLIENT_PASSWORD="+e.password, "CLIENT_PREFIX="+e.prefix)
+	cmd.Env = append(os.Environ(), variables...)
 	var failure bytes.Buffer
 	cmd.Stderr = &failure
 	in, err := cmd.StdinPipe()

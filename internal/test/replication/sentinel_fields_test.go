@@ -1,6 +1,7 @@
 package replication_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,12 @@ func wantInfo(t *testing.T, c *client, field, value string) {
 	if have := c.info("replication", field); have != value {
 		t.Errorf("%s:%s, want %s", field, have, value)
 	}
+}
+
+// port is that of the server that a client is connected to.
+func (c *client) port() string {
+	_, port, _ := net.SplitHostPort(c.conn.RemoteAddr().String())
+	return port
 }
 
 // TestPriority: INFO has what Sentinel chooses by, and HELLO the role. A replica that has nothing of its master yet, or is
@@ -166,5 +173,34 @@ func TestSentinelsTransactionWithKeys(t *testing.T) {
 	want(t, c, "1", "GET", "a")
 	if text := file(); !strings.HasSuffix(text, "replicaof localhost 2\n") {
 		t.Errorf("the file has\n%s", text)
+	}
+}
+
+// TestAnnouncedFromTheBeginning: a server that is started as a replica tells its master the port from its first connection on.
+func TestAnnouncedFromTheBeginning(t *testing.T) {
+	master, store := startReplica(t), dbtest.New(t)
+	for range 20 {
+		v, err := server.New(store, configured(t, "replicaof", "127.0.0.1 "+master.port()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listen := server.Listen{Addr: "127.0.0.1:0"}
+		bound, err := listen.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(bound.Addrs()[0].String())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- v.ServeBound(ctx, bound) }()
+		await(t, "the replica comes", func() bool { return master.info("replication", "connected_slaves") == "1" })
+		if text := master.info("replication", "slave0"); !strings.HasPrefix(text, "ip=127.0.0.1,port="+port+",") {
+			t.Errorf("the master shows %s, the port is %s", text, port)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		await(t, "the replica leaves", func() bool { return master.info("replication", "connected_slaves") == "0" })
 	}
 }

@@ -113,7 +113,7 @@ func (l *load) end() {
 }
 
 // missing are the elements that a node does not have, and how many there are in all.
-func missing(n *node, lists map[string][]string) (lost []string, all int) {
+func missing(n *member, lists map[string][]string) (lost []string, all int) {
 	for key, list := range lists {
 		held := map[string]bool{}
 		for _, element := range n.ask("SMEMBERS", key).Items {

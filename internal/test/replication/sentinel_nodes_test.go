@@ -19,8 +19,8 @@ import (
 	"github.com/stavedb/stave/internal/test/redisserver"
 )
 
-// node is a server in a process of its own: a Stave, or a Redis.
-type node struct {
+// member is a server in a process of its own: a Stave, or a Redis.
+type member struct {
 	t       *testing.T
 	isRedis bool
 	dir     string
@@ -30,10 +30,10 @@ type node struct {
 }
 
 // config is the file of settings that both servers take, and rewrite.
-func (n *node) config() string { return filepath.Join(n.dir, "conf") }
+func (n *member) config() string { return filepath.Join(n.dir, "conf") }
 
 // start starts the node, or starts it again after kill, and waits until it answers.
-func (n *node) start() {
+func (n *member) start() {
 	n.t.Helper()
 	log, err := os.OpenFile(filepath.Join(n.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -52,7 +52,7 @@ func (n *node) start() {
 	await(n.t, n.name()+" answers", func() bool { return n.ask("PING").String() == "PONG" })
 }
 
-func (n *node) name() string {
+func (n *member) name() string {
 	if n.isRedis {
 		return "redis:" + n.port
 	}
@@ -60,7 +60,7 @@ func (n *node) name() string {
 }
 
 // signal sends the process a signal. SIGKILL is waited for.
-func (n *node) signal(s syscall.Signal) {
+func (n *member) signal(s syscall.Signal) {
 	_ = n.cmd.Process.Signal(s)
 	if s == syscall.SIGKILL {
 		_ = n.cmd.Wait()
@@ -68,12 +68,12 @@ func (n *node) signal(s syscall.Signal) {
 }
 
 // ask executes a command on a connection of its own; a node that does not answer replies an empty error.
-func (n *node) ask(args ...string) resp.Reply {
+func (n *member) ask(args ...string) resp.Reply {
 	return askAt(n.port, n.group.password, args...)
 }
 
 // info is a field of INFO replication.
-func (n *node) info(field string) string {
+func (n *member) info(field string) string {
 	for line := range strings.Lines(n.ask("INFO", "replication").String()) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
 			return value
@@ -142,7 +142,7 @@ func askAt(port, password string, args ...string) resp.Reply {
 type group struct {
 	t         *testing.T
 	password  string // of the default user; "" for none
-	nodes     []*node
+	nodes     []*member
 	sentinels []string // their ports
 }
 
@@ -151,11 +151,12 @@ const masterName = "main"
 
 // options of a group.
 type groupOptions struct {
-	kinds     string // a word for each node, the first of which is the master
-	settings  string // lines of all nodes
-	sentinels string // lines of all Sentinels
-	password  string
-	patient   bool // the Sentinels have their own periods, and not such as shorten a test
+	kinds    string // a word for each node, the first of which is the master
+	settings string // lines of all nodes
+	password string
+	patient  bool // the Sentinels have their own periods, and not such as shorten a test
+	// sentinelFile is the file of a Sentinel, for its port and directory and the port of the master; nil for a short one.
+	sentinelFile func(port, dir, master string) string
 }
 
 // downAfter is when a Sentinel takes a node for down.
@@ -182,7 +183,7 @@ func startGroup(t *testing.T, o groupOptions) *group {
 
 // add adds a node, which is a replica of the first one.
 func (g *group) add(isRedis bool, settings string) {
-	n := &node{t: g.t, isRedis: isRedis, dir: g.t.TempDir(), port: redisserver.FreePort(g.t), group: g}
+	n := &member{t: g.t, isRedis: isRedis, dir: g.t.TempDir(), port: redisserver.FreePort(g.t), group: g}
 	text := "bind 127.0.0.1\nport " + n.port + "\ndir " + filepath.Join(n.dir, "data") + "\nrepl-diskless-sync-delay 0\nrepl-diskless-load swapdb\nmin-replicas-max-lag 5\n" + settings
 	if isRedis {
 		text += "save \"\"\nappendonly yes\n" // what it has acknowledged survives that it is killed, as here
@@ -210,8 +211,11 @@ func (g *group) add(isRedis bool, settings string) {
 // addSentinel adds a Sentinel.
 func (g *group) addSentinel(i int, o groupOptions) {
 	dir, port := g.t.TempDir(), redisserver.FreePort(g.t)
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\nsentinel failover-timeout %[3]s 6000\n%[7]s",
-		port, dir, masterName, g.nodes[0].port, masterName, downAfter.Milliseconds(), o.sentinels)
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\nsentinel failover-timeout %[3]s 6000\n",
+		port, dir, masterName, g.nodes[0].port, masterName, downAfter.Milliseconds())
+	if o.sentinelFile != nil {
+		text = o.sentinelFile(port, dir, g.nodes[0].port)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
@@ -246,7 +250,7 @@ func masterPort(sentinel string) string {
 }
 
 // master is the node that all Sentinels call the master; nil if they do not agree.
-func (g *group) master() *node {
+func (g *group) master() *member {
 	port := masterPort(g.sentinels[0])
 	for _, sentinel := range g.sentinels[1:] {
 		if masterPort(sentinel) != port {

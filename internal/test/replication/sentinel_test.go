@@ -4,6 +4,8 @@ package replication_test
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -84,16 +86,27 @@ func TestSentinelConfirmed(t *testing.T) {
 	t.Log(l.wantKept(t))
 }
 
-// TestSentinelWithUsers: clients need a password, and Sentinels and replicas are users that may do what they need.
+// TestSentinelWithUsers: with the files of contrib/sentinel clients need a password, and Sentinels and replicas are users that may do
+// what they need.
 func TestSentinelWithUsers(t *testing.T) {
-	settings := strings.Join([]string{
-		"requirepass all4me", "masteruser replicator", "masterauth copy",
-		"user sentinel on >watch allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role +publish +info +client|setname +client|kill +script|kill",
-		"user replicator on >copy +psync +replconf +ping", "",
-	}, "\n")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "contrib", "sentinel", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	sample := read("sentinel.conf")
+	for _, line := range []string{"port 26379\n", "dir /var/lib/stave-sentinel\n", "10.0.0.1 6380", "5000\n", "60000\n"} { // which are replaced
+		if !strings.Contains(sample, line) {
+			t.Fatalf("contrib/sentinel/sentinel.conf has no %q", line)
+		}
+	}
 	g := startGroup(t, groupOptions{
-		kinds: "stave redis", settings: settings, password: "all4me", patient: *isPatient,
-		sentinels: "sentinel auth-user " + masterName + " sentinel\nsentinel auth-pass " + masterName + " watch\n",
+		kinds: "stave redis", settings: read("stave.conf"), password: "the-password-of-clients", patient: *isPatient,
+		sentinelFile: func(port, dir, master string) string {
+			return strings.NewReplacer("port 26379", "port "+port, "/var/lib/stave-sentinel", dir, "10.0.0.1 6380", "127.0.0.1 "+master, "60000\n", "6000\n", "5000\n", "1500\n").Replace(sample)
+		},
 	})
 	l := startLoad(g, fewClients, 1)
 	g.failUnderLoad(l)

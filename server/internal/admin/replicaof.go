@@ -12,6 +12,7 @@ func replicaofCommands(of source) []*command.Command {
 	return []*command.Command{
 		{Name: "replicaof", Arity: 3, Flags: flags, Work: command.Unbounded, Group: command.GroupServer, Run: of.on(replicaofCommand)},
 		{Name: "slaveof", Arity: 3, Flags: flags, Work: command.Unbounded, Group: command.GroupServer, Run: of.on(replicaofCommand)},
+		{Name: "failover", Arity: -1, Flags: command.Admin | command.NoScript | command.Stale, Work: command.Unbounded, Group: command.GroupServer, Run: of.on(failoverCommand)},
 		{Name: "role", Arity: 1, Flags: command.Describes | command.OfSession | command.Fast | command.Dangerous | command.AdminCategory, Group: command.GroupServer,
 			Run: of.on(roleCommand)},
 	}
@@ -22,6 +23,9 @@ func replicaofCommands(of source) []*command.Command {
 func replicaofCommand(a *Caller, c *command.Call) error {
 	if a.State.Options.Cluster {
 		return command.Error("ERR REPLICAOF not allowed in cluster mode.")
+	}
+	if a.State.Failover.Phase() != shared.NoFailover {
+		return command.Error("ERR REPLICAOF not allowed while failing over.")
 	}
 	var to shared.Master
 	if !c.Args.Is(1, "no") || !c.Args.Is(2, "one") {

@@ -3,6 +3,7 @@ package admin
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
@@ -19,7 +20,7 @@ func replicationCommands(of source) []*command.Command {
 		{Name: "waitaof", Arity: 4, Flags: command.NoScript | command.ConnectionCategory | command.Blocking, Work: command.Unbounded, Group: command.GroupGeneric,
 			Run: of.on(waitaofCommand)},
 		{Name: "replconf", Arity: -1, Flags: command.OfOperator | command.AllowBusy, Group: command.GroupServer, Run: of.on(replconfCommand)},
-		{Name: "psync", Arity: -3, Flags: follow, Group: command.GroupServer, Run: of.on(psyncCommand)},
+		{Name: "psync", Arity: -3, Flags: follow, Work: command.Unbounded, Group: command.GroupServer, Run: of.on(psyncCommand)},
 		{Name: "sync", Arity: 1, Flags: follow, Group: command.GroupServer, Run: of.on(syncCommand)},
 	}
 }
@@ -86,14 +87,30 @@ const maxAddress = 255
 
 // psyncCommand is PSYNC. The reply, and all that follows, comes from the one who feeds the replica.
 func psyncCommand(a *Caller, c *command.Call) error {
-	if len(c.Args) > 3 {
-		return command.Error("ERR PSYNC FAILOVER is not supported")
-	}
 	next, ok := number.ParseInt(c.Arg(2))
 	if !ok {
 		return command.ErrNotInteger
 	}
+	if len(c.Args) > 3 && c.Args.Is(3, "failover") {
+		if err := takeOver(a, string(c.Arg(1))); err != nil {
+			return err
+		}
+	}
 	return follow(a, &replication.Ask{ReplID: string(c.Arg(1)), Next: next})
+}
+
+// takeOver makes the server, a replica, the master: its master asks for that, which becomes one of its replicas.
+func takeOver(a *Caller, id string) error {
+	f := &a.State.Following
+	at, known := a.State.Replicas.Stream.Origin()
+	switch {
+	case !f.IsReplica():
+		return command.Error("ERR PSYNC FAILOVER can't be sent to a master.")
+	case !known || !strings.EqualFold(id, string(at.ReplID[:])):
+		return command.Error("ERR PSYNC FAILOVER replid must match my replid.")
+	}
+	a.State.Options.Logger.Info("the master hands over its role", "client", a.Client.Remote)
+	return f.Change(shared.Master{})
 }
 
 // syncCommand is SYNC, PSYNC of Redis before 2.8, and of redis-cli --rdb.

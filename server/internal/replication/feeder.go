@@ -348,10 +348,15 @@ type State struct {
 	Lag     time.Duration
 }
 
-func (f *Feeder) stateAt(now time.Time) State {
-	address := f.ask.Address
-	if address == "" {
-		address, _, _ = net.SplitHostPort(f.ask.Remote)
+// address is where others reach the replica.
+func (f *Feeder) address() string {
+	if f.ask.Address != "" {
+		return f.ask.Address
 	}
-	return State{Address: address, Port: f.ask.Port, State: f.phase.state(), Offset: f.acked, Lag: now.Sub(f.heard)}
+	host, _, _ := net.SplitHostPort(f.ask.Remote)
+	return host
+}
+
+func (f *Feeder) stateAt(now time.Time) State {
+	return State{Address: f.address(), Port: f.ask.Port, State: f.phase.state(), Offset: f.acked, Lag: now.Sub(f.heard)}
 }

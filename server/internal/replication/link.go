@@ -32,6 +32,7 @@ type Options struct {
 	ListeningPort  string // that it shows; "" for none
 	Origin         Origin // where the replica stands, if Known
 	Known          bool
+	TakeOver       bool // the master is a replica of this server's, and is to become the master first
 }
 
 // Replica is what a link does to its replica. An error ends the link.
@@ -77,6 +78,8 @@ type Link struct {
 	line    []byte // of a reply that has not arrived as a whole
 	out     []byte
 	partial bool // the master has continued from the known origin
+	asked   bool // the master was asked to become one
+	took    bool // and is one
 
 	at     Origin // after what has been applied
 	onDisk mark   // what is known to be on the replica's disk
@@ -129,6 +132,9 @@ func (l *Link) Phase() Phase { return l.phase }
 
 // IsPartial reports whether the master has continued from the origin.
 func (l *Link) IsPartial() bool { return l.partial }
+
+// TookOver reports whether the master has become one, as it was asked to.
+func (l *Link) TookOver() bool { return l.took }
 
 // Position is where the replica stands.
 func (l *Link) Position() Origin { return l.at }
@@ -298,9 +304,13 @@ func (l *Link) capabilities() {
 // synchronize asks for what comes after the origin.
 func (l *Link) synchronize() {
 	l.step = stepPSYNC
-	if l.options.Known {
-		l.send("PSYNC", string(l.at.ReplID[:]), strconv.FormatInt(l.at.Offset+1, 10))
-	} else {
+	switch id, next := string(l.at.ReplID[:]), strconv.FormatInt(l.at.Offset+1, 10); {
+	case l.options.Known && l.options.TakeOver && !l.asked:
+		l.asked = true
+		l.send("PSYNC", id, next, "FAILOVER")
+	case l.options.Known:
+		l.send("PSYNC", id, next)
+	default:
 		l.send("PSYNC", "?", "-1")
 	}
 }
@@ -314,7 +324,7 @@ func (l *Link) synchronized(line string) (err error) {
 		if l.at.ReplID, err = parseReplID(words[1]); err == nil {
 			l.at.Offset, err = parseOffset(words[2])
 		}
-		l.step = stepFile
+		l.step, l.took = stepFile, l.asked
 	case len(words) >= 1 && len(words) <= 2 && words[0] == "+CONTINUE":
 		if !l.options.Known {
 			return errors.New("the master continued a stream that the replica has nothing of")
@@ -322,13 +332,26 @@ func (l *Link) synchronized(line string) (err error) {
 		if len(words) == 2 {
 			l.at.ReplID, err = parseReplID(words[1])
 		}
-		l.partial = true
+		l.partial, l.took = true, l.asked
 		l.begin()
+	case l.asked && !l.took && strings.Contains(line, isMaster): // it was asked before, and its reply was lost
+		l.took = true
+		l.synchronize()
+	case l.asked && !l.took && strings.HasPrefix(line, "-"):
+		return &TakeOverError{Reply: strings.TrimPrefix(line, "-")}
 	default:
 		return refused("PSYNC", line)
 	}
 	return err
 }
+
+// isMaster is what a server says that is asked to become the master, and is one.
+const isMaster = "PSYNC FAILOVER can't be sent to a master"
+
+// TakeOverError is the refusal of a replica to become the master.
+type TakeOverError struct{ Reply string }
+
+func (e *TakeOverError) Error() string { return "the replica refused to become the master: " + e.Reply }
 
 // file takes the line before the file.
 func (l *Link) file(line string) error {

@@ -59,6 +59,7 @@ type LinkStatus struct {
 	DownSince time.Time // zero while it is up
 	SyncBytes int64     // loaded of the full synchronization that runs
 	Stopped   bool      // it does not try again by itself
+	HandsOver bool      // the master is the server's successor, and is to be told so: see Failover
 	Err       string    // why it is down; "" if nothing has failed
 
 	FullSyncs, PartialSyncs int64 // that the server has had since it began
@@ -82,24 +83,32 @@ type Following struct {
 	idle       chan struct{} // closed while nothing is applied
 }
 
-// The record of the store: the state, what the setting said when it was written, and the master, each a line.
-func encodeFollowing(m Master, configured string) []byte {
+// The record of the store: the state, what the setting said when it was written, the master, and "failover" if that is still
+// to become one, each a line.
+func encodeFollowing(m Master, configured string, handsOver bool) []byte {
 	if m.IsZero() {
 		return []byte("n\n" + configured + "\n")
 	}
-	return fmt.Appendf([]byte{serverside.IsReplica}, "\n%s\n%s %d\n", configured, m.Host, m.Port)
+	b := fmt.Appendf([]byte{serverside.IsReplica}, "\n%s\n%s %d\n", configured, m.Host, m.Port)
+	if handsOver {
+		b = append(b, handsOverLine...)
+	}
+	return b
 }
 
-func decodeFollowing(value []byte) (m Master, configured string, err error) {
+const handsOverLine = "failover\n"
+
+func decodeFollowing(value []byte) (m Master, configured string, handsOver bool, err error) {
 	lines := bytes.Split(value, []byte("\n"))
 	if len(value) == 0 || len(lines) < 2 {
-		return m, "", nil
+		return m, "", false, nil
 	}
 	configured = string(lines[1])
 	if value[0] == serverside.IsReplica && len(lines) > 2 {
 		m, err = parseMaster(string(lines[2]))
+		handsOver = bytes.HasSuffix(value, []byte("\n"+handsOverLine))
 	}
-	return m, configured, err
+	return m, configured, handsOver, err
 }
 
 // Start takes up what was before: the setting replicaof counts when it is another one than when the store noted its master
@@ -110,7 +119,7 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 	f.changed, f.idle = make(chan struct{}), make(chan struct{})
 	close(f.idle)
 	f.status.Offset = -1
-	kept, configured, err := decodeFollowing(serverside.DB.ReplicaOf(v.Store))
+	kept, configured, handsOver, err := decodeFollowing(serverside.DB.ReplicaOf(v.Store))
 	if err != nil {
 		return fmt.Errorf("server: the record of the store's master: %w", err)
 	}
@@ -125,14 +134,16 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 	if !kept.IsZero() {
 		v.Replicas.Resume()
 	}
-	f.note(kept)
+	if f.note(kept, handsOver); handsOver {
+		v.Failover.resume()
+	}
 	switch {
 	case setting == configured:
 		return nil
 	case asked == kept:
-		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting), !kept.IsZero())
+		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero())
 	}
-	return f.change(asked)
+	return f.change(asked, false)
 }
 
 // IsReplica reports whether the server has a master.
@@ -180,11 +191,12 @@ func (f *Following) Setting() string {
 func (f *Following) Change(to Master) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	return f.change(to)
+	return f.change(to, false)
 }
 
-func (f *Following) change(to Master) error {
-	was, _ := f.Master()
+// change changes the master, to one that is to be told to become one if the server hands over.
+func (f *Following) change(to Master, handsOver bool) error {
+	was := f.Status()
 	if !to.IsZero() {
 		f.is.Store(true) // first: clients are refused from here on
 		f.state.endWaitsOfMaster()
@@ -196,17 +208,17 @@ func (f *Following) change(to Master) error {
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
-	if err := f.keep(was, to); err != nil {
-		f.note(was)
+	if err := f.keep(was.Master, to, handsOver); err != nil {
+		f.note(was.Master, was.HandsOver)
 		return err
 	}
-	f.note(to)
+	f.note(to, handsOver)
 	return nil
 }
 
 // keep makes the store, and the stream for replicas, those of a replica or of a master.
-func (f *Following) keep(was, to Master) error {
-	store, value := f.state.Store, encodeFollowing(to, f.configured)
+func (f *Following) keep(was, to Master, handsOver bool) error {
+	store, value := f.state.Store, encodeFollowing(to, f.configured, handsOver)
 	switch {
 	case was.IsZero() && !to.IsZero():
 		return f.state.Replicas.Follow(func(at func() (serverside.Origin, bool)) error { return serverside.DB.SetReplicaAt(store, value, at) })
@@ -226,7 +238,7 @@ func (v *State) endWaitsOfMaster() {
 }
 
 // note makes the server the replica of a master, for its sessions and its link.
-func (f *Following) note(m Master) {
+func (f *Following) note(m Master, handsOver bool) {
 	offset := int64(-1)
 	if at, known := f.state.Replicas.Stream.Origin(); known && !m.IsZero() {
 		offset = at.Offset
@@ -235,7 +247,7 @@ func (f *Following) note(m Master) {
 	close(f.changed)
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
-		Master: m, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
+		Master: m, HandsOver: handsOver, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
 		Failures: f.status.Failures,
 	}
 	f.up.Store(false)

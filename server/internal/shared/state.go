@@ -65,6 +65,7 @@ type State struct {
 	Replicas  *replication.Feeders
 	Settings  *Settings
 	Following Following // its part as a replica
+	Failover  Failover
 	Server    ServerFuncs
 	counted   counted
 	Encodings command.Encodings
@@ -107,6 +108,7 @@ func New(store *db.Store, table *command.Table, o Options) *State {
 	v.SlowLog.Limit(defaultSlowMax)
 	v.Encodings.Init()
 	v.Replicas = replication.NewFeeders(store)
+	v.Failover.state, v.Failover.requested = v, make(chan struct{}, 1)
 	return v
 }
 

@@ -24,6 +24,7 @@ type Figures struct {
 	Tracking tracking.Usage
 
 	Replication                                           replication.Figures
+	Failover                                              string // how far one is
 	FullSyncs, PartialSyncs, PartialRefused, ReplicaBytes int64
 
 	RedisVersion, Version, RunID string

@@ -266,7 +266,7 @@ func (f *Figures) infoReplication(w *infoWriter) {
 		active = 1
 	}
 	w.fields(
-		"master_failover_state", "no-failover",
+		"master_failover_state", f.Failover,
 		"master_replid", r.ID, "master_replid2", former, "master_repl_offset", r.Offset, "second_repl_offset", second,
 		"repl_backlog_active", active, "repl_backlog_size", r.Backlog, "repl_backlog_first_byte_offset", r.First,
 		"repl_backlog_histlen", r.Kept,

@@ -62,6 +62,8 @@ func (m *MasterLink) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-changed:
+			case <-m.server.Failover.Requested():
+				m.handOver(ctx)
 			}
 			continue
 		}
@@ -80,6 +82,23 @@ func (m *MasterLink) Run(ctx context.Context) {
 	}
 }
 
+// failoverEvery is how often a FAILOVER looks whether a replica has everything.
+const failoverEvery = 2 * time.Millisecond
+
+// handOver waits until a FAILOVER has found a successor, or has ended.
+func (m *MasterLink) handOver(ctx context.Context) {
+	tick := time.NewTicker(failoverEvery)
+	defer tick.Stop()
+	for !m.server.Failover.Step(time.Now()) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			_ = m.server.Failover.Abort("the server ends")
+			return
+		}
+	}
+}
+
 // follow follows one master until ctx ends, or a command of it fails.
 func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	f, logger := &m.server.Following, m.server.Options.Logger
@@ -90,6 +109,12 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 		err := m.once(ctx, master)
 		if ctx.Err() != nil || errors.Is(err, errAnotherMaster) {
 			return
+		}
+		var refused *replication.TakeOverError
+		if errors.As(err, &refused) {
+			if err := m.server.Failover.Abort(err.Error()); err == nil {
+				return
+			}
 		}
 		var diverged *shared.DivergedError
 		stopped := errors.As(err, &diverged)
@@ -159,6 +184,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
+	o.TakeOver = f.Status().HandsOver
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
 		return stream.Pass(received, after, func() error {
 			if len(commands) == 0 {
@@ -208,6 +234,9 @@ func (l *link) serve() error {
 			return err
 		}
 		rest, err := l.Feed(buf[:n])
+		if err == nil && l.TookOver() && l.server.Following.Status().HandsOver {
+			err = l.server.Following.TookOver(l.master)
+		}
 		if err == nil && l.Phase() == replication.Loading {
 			err = l.synchronize(rest)
 		}
