@@ -30,9 +30,9 @@ func (v *Server) figures() *stats.Figures {
 	}
 	replicas := v.state.Replicas
 	f.Replication = replicas.Stream.Figures(time.Now())
-	f.Failover = v.state.Failover.Phase().String()
 	of := v.state.Following.Status()
 	f.Link = of.Figures(time.Now())
+	f.Failover = v.state.Failover.Phase().String()
 	f.FullSyncs, f.PartialSyncs = replicas.FullSyncs.Load(), replicas.PartialSyncs.Load()
 	f.PartialRefused, f.ReplicaBytes = replicas.PartialRefused.Load(), replicas.Sent.Load()
 	if v.options.Transport == TransportEventLoop {

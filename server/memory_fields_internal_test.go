@@ -39,7 +39,7 @@ replication.sharedSnapshot shared   waiting
 replication.cutPoint       ours     id
 shared.Following          operator configured
 shared.Following          ours     changed idle
-shared.Failover           ours     state requested
+shared.Failover           ours     requested
 shared.Master             operator Host
 shared.LinkStatus         bounded  State ReplID Err
 server.following          ours     stop
