@@ -57,7 +57,7 @@ func (s *Store) syncLog() (more bool) {
 		return true
 	}
 	err := s.log.Sync()
-	if err != nil {
+	if err != nil && s.Err() == nil { // otherwise that the store refuses writes, and why, is in the log already
 		s.opts.Logger.Error("background sync", "err", err)
 	}
 	return err == nil
