@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"strings"
@@ -102,6 +103,21 @@ var captureScript = []struct {
 	{"removed", func(s *db.Store) error { return first(s.List("l").Remove(0, []byte("a"))) }},
 	{"trimmed", func(s *db.Store) error { return s.List("l").Trim(1, -2) }},
 	{"popped", func(s *db.Store) error { return first(s.List("l").PopBack()) }},
+	{"popped from the back, of elements at one index", func(s *db.Store) error {
+		l := s.List("inserted")
+		if err := first(l.PushBack([]byte("a"), []byte("b"))); err != nil {
+			return err
+		}
+		for _, value := range []string{"y", "x"} { // a x y b
+			if err := first(l.InsertAfter([]byte("a"), []byte(value))); err != nil {
+				return err
+			}
+		}
+		if err := first(l.PopBackN(2)); err != nil {
+			return err
+		}
+		return cmp.Or(first(l.PopBack()), first(l.PopFront()))
+	}},
 	{"stream", func(s *db.Store) error {
 		for i := range uint64(4) {
 			if _, err := s.Stream("x").AddWith(db.StreamAddOptions{ID: id(i + 1)}, db.Field{Name: "f", Value: []byte("v")}); err != nil {

@@ -348,10 +348,13 @@ func (t *txn) DeleteRange(key string, f keydir.Collection, from, to keydir.ListP
 	if t.captured == nil {
 		return t.base.DeleteRange(t.ns, key, f, from, to)
 	}
-	head, _ := f.Bounds()
+	var first [1]keydir.ListPlace
+	if f.Len() > 0 {
+		f.Elements(0, first[:], make([]keydir.Loc, 1))
+	}
 	n, err := t.base.DeleteRange(t.ns, key, f, from, to)
 	if err == nil && n > 0 {
-		t.captureRange(key, from.Index <= head, n)
+		t.captureRange(key, !first[0].Less(from), n)
 	}
 	return n, err
 }

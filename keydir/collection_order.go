@@ -283,6 +283,7 @@ func (cur *cursor) next() (entry, bool) {
 func (o *orderedPages) insertRef(group, page int, r ref) (int, int) {
 	if len(o.groups) == 0 {
 		o.groups = append(o.groups, newGroup(r))
+		o.arena.account(int(unsafe.Sizeof(r)))
 		o.rebuild()
 		return 0, 0
 	}

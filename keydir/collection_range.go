@@ -153,7 +153,7 @@ func (x *list) deleteInPage(p listPage, from, to int64, r *Removed) {
 func (c Collection) RestoreRange(r Removed) {
 	for _, run := range r.runs {
 		if _, x := c.listOf("RestoreRange"); x != nil {
-			x.putPage(run.index, run.slots)
+			x.putLocs(run.index, run.slots)
 			continue
 		}
 		for i := 0; 8*i < len(run.slots); i++ {

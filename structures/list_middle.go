@@ -13,9 +13,10 @@ import (
 // where their sub-indexes leave no room for another one between them.
 
 const (
-	// maxClosed is how long a list may be whose holes are closed, and freeHoles how many holes it may have besides one
-	// for each element.
+	// maxClosed is how long a list may be whose holes are closed, and maxMoved how many bytes its records may have together, for all
+	// of them are written again. freeHoles is how many holes it may have besides one for each element.
 	maxClosed = 128
+	maxMoved  = 64 << 10
 	freeHoles = 8
 )
 
@@ -218,13 +219,19 @@ func (l List) closeHoles(f keydir.Collection) error {
 	if n > maxClosed || uint64(tail-head) < uint64(2*n+freeHoles) {
 		return nil
 	}
-	first := 0 // that is not where it would be without holes
+	first := 0 // the first element with a hole before it
 	for placeOf(f, first) == (keydir.ListPlace{Index: head + int64(first)}) {
 		first++
 	}
-	to := make([]keydir.ListPlace, n-first)
+	to, locs := make([]keydir.ListPlace, n-first), make([]keydir.Loc, n-first)
+	f.Elements(first, to, locs)
+	size := 0
 	for i := range to {
-		to[i].Index = head + int64(first+i)
+		size += int(locs[i].Size())
+		to[i] = keydir.ListPlace{Index: head + int64(first+i)}
+	}
+	if size > maxMoved {
+		return nil
 	}
 	return l.rewrite(f, first, to)
 }

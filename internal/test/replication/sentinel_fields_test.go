@@ -204,3 +204,38 @@ func TestAnnouncedFromTheBeginning(t *testing.T) {
 		await(t, "the replica leaves", func() bool { return master.info("replication", "connected_slaves") == "0" })
 	}
 }
+
+// TestPromotedAfterRewriteStaysMaster: what CONFIG REWRITE has written is not taken for a new wish of an operator at the next start: a server
+// that was promoted since is a master, and one that was demoted since a replica.
+func TestPromotedAfterRewriteStaysMaster(t *testing.T) {
+	for _, before := range []string{"maxclients 77\n", "replicaof no one\n", "replicaof localhost 1\n"} {
+		path, store := filepath.Join(t.TempDir(), "stave.conf"), dbtest.New(t)
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := func() (c *client, stop func()) {
+			config := server.NewConfig()
+			if _, err := config.Load(path); err != nil {
+				t.Fatal(err)
+			}
+			address, stop := serve(t, store, &server.Options{Config: config})
+			return dial(t, address), stop
+		}
+		for _, written := range [][]string{{"localhost", "2"}, {"NO", "ONE"}} {
+			for _, since := range [][]string{{"NO", "ONE"}, {"localhost", "3"}} {
+				c, stop := start()
+				for _, args := range [][]string{append([]string{"REPLICAOF"}, written...), {"CONFIG", "REWRITE"}, append([]string{"REPLICAOF"}, since...)} {
+					c.must(args...)
+				}
+				role := func() string { return strings.Join(strings.Fields(c.must("ROLE"))[:3], " ") }
+				was := role()
+				stop()
+				c, stop = start()
+				if now := role(); now != was {
+					t.Errorf("%q, %q written, then %q: ROLE is %s, and was %s", before, written, since, now, was)
+				}
+				stop()
+			}
+		}
+	}
+}

@@ -62,6 +62,9 @@ func replconfCommand(a *Caller, c *command.Call) error {
 				return command.Errorf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(c.Arg(i+1)))
 			}
 			peer.Address = string(c.Arg(i + 1))
+			if peer.Address != "" && !(shared.Master{Host: peer.Address, Port: 1}).IsValid() {
+				return command.Error("ERR REPLCONF ip-address is no address")
+			}
 		case c.Args.Is(i, "capa"):
 			peer.EOF = peer.EOF || c.Args.Is(i+1, "eof")
 			peer.PSYNC2 = peer.PSYNC2 || c.Args.Is(i+1, "psync2")

@@ -228,6 +228,7 @@ func (l *Link) reply(line string) error {
 		l.authenticate()
 	case stepAuth:
 		if line[0] == '-' {
+			line, _, _ = strings.Cut(line, ", with args") // with the password, where AUTH is unknown
 			return refused("AUTH", line)
 		}
 		l.introduce()

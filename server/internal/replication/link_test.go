@@ -264,6 +264,7 @@ func TestLinkIntroduces(t *testing.T) {
 		{known, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE " + marker + "\r\n", hello + port + capabilities + command("PSYNC", replid, "10") + command("REPLCONF", "ACK", "9"), ""},
 		{replication.Options{}, "-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n", "", "set masterauth"},
 		{secret, "-NOAUTH Authentication required.\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n", "", "WRONGPASS"},
+		{secret, "-NOAUTH Authentication required.\r\n-ERR unknown command 'AUTH', with args beginning with: 'u' 'p' \r\n", "", "unknown command 'AUTH'"},
 		{replication.Options{}, "-LOADING Redis is loading the dataset in memory\r\n", "", "LOADING"},
 		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n-NOMASTERLINK Can't SYNC while not connected with my master\r\n", "", "NOMASTERLINK"},
 		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n", "", "nothing of"},
@@ -287,6 +288,9 @@ func TestLinkIntroduces(t *testing.T) {
 		}
 		if tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)) {
 			t.Errorf("%.100q: %v, want %q", tt.replies, err, tt.fails)
+		}
+		if err != nil && strings.Contains(err.Error(), "'p'") {
+			t.Errorf("the password is in the error: %v", err)
 		}
 	}
 }

@@ -73,6 +73,7 @@ func (s *Stream) Receive(at Origin) {
 	defer s.mu.Unlock()
 	s.id, s.former, s.formerEnd = string(at.ReplID[:]), "", -1
 	s.offset, s.committed, s.database, s.received = at.Offset, at.Offset, at.Database, true
+	s.asked = 0
 	s.endFeeders()
 	s.begin(s.sequence)
 	s.offerMessages()

@@ -150,10 +150,11 @@ func (f *Failover) Step(now time.Time) (over bool) {
 func (f *Failover) handOver(to Master) {
 	f.phase.Store(int32(HandingOver))
 	f.state.Options.Logger.Info("FAILOVER: the server becomes the replica of its successor", "successor", to)
-	if err := f.state.Following.handOver(to); err != nil {
+	err := f.state.Following.handOver(to)
+	_ = serverside.DB.HoldWrites(f.state.Store, false) // it refuses them as a replica, unless that failed
+	if err != nil {
 		f.end(err.Error())
 	}
-	_ = serverside.DB.HoldWrites(f.state.Store, false) // it refuses them as a replica, unless that failed
 }
 
 // Abort ends it: the server is the master, as before.

@@ -64,7 +64,7 @@ type LinkStatus struct {
 
 	FullSyncs, PartialSyncs int64 // that the server has had since it began
 	Failures                int64 // of the link since then
-	Ignored                 int64 // commands that failed and were skipped, with replica-ignore-errors
+	Ignored                 int64 // commands that failed and were skipped, with replica-ignore-errors, since a full synchronization
 }
 
 // Following is the server's part as a replica: whose it is, and how the link to that does. What the transport drives reads
@@ -186,6 +186,22 @@ func (f *Following) Setting() string {
 	return m.Host + " " + strconv.Itoa(m.Port)
 }
 
+// rewritten notes that the setting replicaof says something else now. Otherwise the next start would take that for the wish of an
+// operator, and make a server that has been promoted since a replica again.
+func (f *Following) rewritten(setting string) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if f.configured == setting {
+		return nil
+	}
+	s := f.Status()
+	if err := serverside.DB.SetReplicaOf(f.state.Store, encodeFollowing(s.Master, setting, s.HandsOver), !s.Master.IsZero()); err != nil {
+		return err
+	}
+	f.configured = setting
+	return nil
+}
+
 // Change is REPLICAOF: it makes the server the replica of another one, or a master. When it returns, nothing more is applied
 // of the master before.
 func (f *Following) Change(to Master) error {
@@ -248,7 +264,7 @@ func (f *Following) note(m Master, handsOver bool) {
 	f.changed = make(chan struct{})
 	f.status = LinkStatus{
 		Master: m, HandsOver: handsOver, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
-		Failures: f.status.Failures,
+		Failures: f.status.Failures, Ignored: f.status.Ignored,
 	}
 	f.up.Store(false)
 	f.is.Store(!m.IsZero())

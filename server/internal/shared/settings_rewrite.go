@@ -2,16 +2,20 @@ package shared
 
 import "github.com/stavedb/stave/server/internal/settings"
 
-// Rewrite is CONFIG REWRITE. The file gets the master that the server has now, whoever has said so. It excludes a reload: that would read the file while it is written, and compare it with users
-// that are half those of before.
+// Rewrite is CONFIG REWRITE. The file gets the master that the server has now, whoever has said so. It excludes a reload: that
+// would read the file while it is written, and compare it with users that are half those of before.
 func (v *Settings) Rewrite() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Config.Store(settings.Table["replicaof"], v.State.Following.Setting(), settings.FromClient)
+	master := v.State.Following.Setting()
+	v.Config.Store(settings.Table["replicaof"], master, settings.FromClient)
 	users := v.Users.rewritten()
 	err := v.Config.Rewrite(users)
 	if err == nil && users != nil {
 		v.Users.given = users
+	}
+	if err == nil {
+		err = v.State.Following.rewritten(master)
 	}
 	return err
 }

@@ -323,7 +323,7 @@ func (l *link) synchronize(rest []byte) error {
 	if isLogged {
 		l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
 	}
-	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++ })
+	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++; s.Ignored = 0 })
 	return nil
 }
 
