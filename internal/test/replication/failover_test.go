@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/internal/test/redisserver"
 )
@@ -374,4 +376,21 @@ func TestFailoverKilled(t *testing.T) {
 	l.wantAll(t, master)
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
+}
+
+// TestFailoverIsOverWithAnotherMaster: a server that was killed while it handed over, and is started with another master in its settings, hands
+// nothing over any more: its role can be changed.
+func TestFailoverIsOverWithAnotherMaster(t *testing.T) {
+	for _, setting := range []string{"no one", "localhost 3"} {
+		store := dbtest.New(t)
+		if err := serverside.DB.SetReplicaOf(store, []byte("r\nlocalhost 1\nlocalhost 2\nfailover\n"), true); err != nil {
+			t.Fatal(err)
+		}
+		address, _ := serve(t, store, configured(t, "replicaof", setting))
+		c := dial(t, address)
+		if state := c.info("replication", "master_failover_state"); state != "no-failover" {
+			t.Errorf("replicaof %s: %s", setting, state)
+		}
+		want(t, c, "OK", "REPLICAOF", "localhost", "4")
+	}
 }

@@ -134,7 +134,7 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 	if !kept.IsZero() {
 		v.Replicas.Resume()
 	}
-	if f.note(kept, handsOver); handsOver {
+	if f.note(kept, handsOver); handsOver && (setting == configured || asked == kept) {
 		v.Failover.resume()
 	}
 	switch {
