@@ -33,13 +33,18 @@ func (s *Store) expireLoop(ctx context.Context) {
 	tick := time.NewTimer(every)
 	defer tick.Stop()
 	var retry backoff.Backoff
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+	for rest := every; ; {
+		if rest > 0 {
+			tick.Reset(rest)
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
 		}
-		rest := every
+		if ctx.Err() != nil {
+			return
+		}
+		rest = every
 		if s.opts.ExpireEvery > 0 && retry.Due() {
 			rest = s.expireCycle(every, &retry)
 		}
@@ -49,7 +54,6 @@ func (s *Store) expireLoop(ctx context.Context) {
 		if released := s.base.DrainDropped(); !released && rest == every && every < idleRest && !due() && !s.idle.Sleep(ctx.Done(), nap.Until(idleRest), soon, due) {
 			rest = 0
 		}
-		tick.Reset(rest)
 	}
 }
 
