@@ -100,7 +100,7 @@ func (g *directoryGuard) watch() {
 			stop()
 		}
 	}()
-	tick := time.NewTimer(nap.Until(directoryEvery))
+	tick := time.NewTimer(directoryEvery)
 	defer tick.Stop()
 	leads, troubled := vfs.Here, false
 	for {

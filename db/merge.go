@@ -61,7 +61,7 @@ func (s *Store) mergeNow(ctx context.Context) {
 
 // mergeLoop asks the merge policy until the store closes.
 func (s *Store) mergeLoop(ctx context.Context) {
-	tick := time.NewTimer(nap.Until(mergeEvery))
+	tick := time.NewTimer(mergeEvery) // not earlier: who opens a store to merge it is not to find a merge running
 	defer tick.Stop()
 	for ; ; tick.Reset(nap.Until(mergeEvery)) {
 		select {
