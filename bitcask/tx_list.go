@@ -11,9 +11,9 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// Lists, and the chunks of strings. Pushes and pops leave a list at consecutive indexes. What is removed in the middle
-// leaves a hole, and what is inserted there has a sub-index, so that both write what they change and nothing else; the
-// manifest announces that before the first one is written.
+// Lists, and the chunks of strings. Pushes and pops leave a list at consecutive indexes. An element that is removed from the
+// middle leaves a hole, and one that is inserted there gets a sub-index, so that both write one record. The manifest announces
+// holes and sub-indexes before the first is written.
 
 // PutIndex sets the element of a list, or the chunk of a string, at an index.
 func (t *Tx) PutIndex(ns int, key string, coll keydir.Collection, index int64, value []byte) error {

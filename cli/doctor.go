@@ -98,7 +98,7 @@ type diagnoses struct {
 	Findings []diagnosis `json:"findings"`
 }
 
-// reportDiagnoses prints them. JSON has all that is found, also what is fine, and the states of the lines as words.
+// reportDiagnoses prints them. JSON also has the findings without a problem, and each state as a word.
 func reportDiagnoses(t *terminal.Streams, all diagnoses, asJSON bool) (err error) {
 	found := all.Findings
 	if asJSON {

@@ -201,29 +201,22 @@ func (d *filledDisk) wantLeft() {
 	wantSoundStore(d.T, d.store)
 }
 
+// TestFullDiskIsFreedByDeletes fills disks of random sizes, and deletes all keys and elements one by one, with a kill at
+// some place: no delete is refused, and then writes resume. See package reserve for why.
+func TestFullDiskIsFreedByDeletes(t *testing.T) { freeDisks(t, func(*filledDisk) {}) }
+
 // TestFullDiskWithLongStrings is TestFullDiskIsFreedByDeletes with strings in chunks, each of which has the whole of a long name: one may take
 // many times the length of a segment.
 func TestFullDiskWithLongStrings(t *testing.T) {
-	seed := chance.Seed(t)
-	disks := *fullDisks
-	if testing.Short() {
-		disks = 2
-	}
-	for i := range disks {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			d := &filledDisk{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(i))), mem: vfs.NewMem(), dir: "d"}
-			d.draw()
-			d.kinds, d.batch = []string{"string"}, 1
-			d.keyLen, d.valueLen = int(1<<10+d.upTo(63<<10-100)), 64<<10+d.IntN(1<<20)
-			d.mem.SetLimit(d.size, fullPage)
-			d.freed()
-		})
-	}
+	freeDisks(t, func(d *filledDisk) {
+		d.kinds, d.batch = []string{"string"}, 1
+		d.keyLen, d.valueLen = int(1<<10+d.upTo(63<<10-100)), 64<<10+d.IntN(1<<20)
+		d.what += fmt.Sprintf("; long strings with keys of %d, values of %d", d.keyLen, d.valueLen)
+	})
 }
 
-// TestFullDiskIsFreedByDeletes fills disks of random sizes, and deletes all keys and elements one by one, with a kill at
-// some place: no delete is refused, and then writes resume. See package reserve for why.
-func TestFullDiskIsFreedByDeletes(t *testing.T) {
+// freeDisks fills and frees disks in memory, each drawn at random and then changed by change.
+func freeDisks(t *testing.T, change func(d *filledDisk)) {
 	seed := chance.Seed(t)
 	disks := *fullDisks
 	if testing.Short() {
@@ -233,6 +226,7 @@ func TestFullDiskIsFreedByDeletes(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			d := &filledDisk{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(i))), mem: vfs.NewMem(), dir: "d"}
 			d.draw()
+			change(d)
 			d.mem.SetLimit(d.size, fullPage)
 			d.freed()
 		})

@@ -238,7 +238,7 @@ func insertAfter(key, pivot string, values ...string) step {
 	}
 }
 
-// insertZigzag inserts n values, each beside the one before, on both sides in turns: that uses up sub-indexes fastest.
+// insertZigzag inserts n values, each next to the last one, before and after it in turns: that uses up sub-indexes fastest.
 func insertZigzag(key, pivot string, n int) step {
 	return func(s *db.Store) error {
 		for i := range n {

@@ -239,3 +239,16 @@ func TestPromotedAfterRewriteStaysMaster(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnouncedAddressIsOne: what a replica says of itself comes to lines of INFO, and to the record of a store that hands over to it.
+func TestAnnouncedAddressIsOne(t *testing.T) {
+	c := startReplica(t)
+	for _, address := range []string{"a b", "a\nrole:slave", "a\r\n", " "} {
+		if reply := c.do("REPLCONF", "ip-address", address); !strings.HasPrefix(reply, "(error)") {
+			t.Errorf("%q: %s", address, reply)
+		}
+	}
+	for _, address := range []string{"", "10.0.0.1", "::1", "redis.example"} {
+		want(t, c, "OK", "REPLCONF", "ip-address", address)
+	}
+}

@@ -36,7 +36,7 @@ type Feeders struct {
 
 	FullSyncs, PartialSyncs, PartialRefused, Sent atomic.Int64 // as INFO has them; Sent is in bytes
 
-	mu      sync.Mutex // guards the next three; held while transactions are waited for, so only who feeds a replica takes it
+	mu      sync.Mutex // guards the next four; held while transactions are waited for, so only who feeds a replica takes it
 	stop    func()     // ends the capture; nil without one
 	follows bool       // the server is a replica itself: the stream is its master's
 	version int        // of files, which goes with the capture

@@ -46,7 +46,6 @@ type Stream struct {
 	feeders   []*Feeder
 	pinged    time.Time
 	sequence  uint64 // of the store, after the newest commit
-	broken    int64  // how often it had to begin anew, since a commit could not be described
 
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
 }
@@ -162,7 +161,6 @@ func (s *Stream) Written(c serverside.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sequence = c.Next; len(c.RESP) == 0 {
-		s.broken++
 		s.renew()
 		return
 	}

@@ -108,8 +108,8 @@ func (s *Stream) promote(sequence uint64) {
 	s.offerMessages()
 }
 
-// serves reports whether a replica can be given what it asks for. It cannot where nothing was received yet, and one that is
-// ahead, for this server was killed and has not got again what it had, is to wait: the bytes are the same.
+// serves reports whether a replica can be given what it asks for. It cannot where nothing was received yet. A replica that is
+// ahead waits: this server was killed, and will receive the same bytes again.
 func (s *Stream) serves(ask *Ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// pause is what CLIENT PAUSE has set, and FAILOVER, whose pause concerns writes and ends with it alone. A command that it concerns is postponed when it comes: the session
-// goes back to it in its parser and waits, as one in BLPOP does, until the pause is over or CLIENT
-// UNPAUSE ends it. Commands that run already are not stopped, and neither are expiry and merges.
+// pause is the pause that CLIENT PAUSE or FAILOVER has set. That of a FAILOVER concerns writes only, and ends with the
+// FAILOVER. A command that a pause concerns is postponed when it comes: the session goes back to it in its parser and waits,
+// as one in BLPOP does, until the pause is over or CLIENT UNPAUSE ends it. Commands that run already are not stopped, and neither are expiry and merges.
 type pause struct {
 	Active atomic.Bool // cheap to ask, for every command does; the end may have passed
 

@@ -251,8 +251,8 @@ func (l *link) serve() error {
 	}
 }
 
-// tick acknowledges each second what has been applied: after what has been read was, which else would be acknowledged by the next
-// one, and of a stream that brings a PING a second never.
+// tick acknowledges each second how far the replica has applied the stream. It comes after the bytes that were read have been
+// applied: otherwise those would be acknowledged a second late, and never in a stream with one PING a second.
 func (l *link) tick() {
 	if now := time.Now(); now.Sub(l.ticked) >= ackEvery {
 		l.ticked = now
