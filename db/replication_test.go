@@ -47,6 +47,12 @@ func TestReplicationIsKept(t *testing.T) {
 	keep(s)
 	closeStore(s)
 
+	s = open() // by the program, while its server begins
+	begun := func() error { return s.String("k").Put([]byte("x")) }
+	equal(t, "kept", string(ok[[]byte](t)(serverside.DB.TakeReplication(s, begun))), "")
+	keep(s)
+	closeStore(s)
+
 	s = open() // by somebody else
 	ok[db.SetResult](t)(s.String("k").Set([]byte("x")))
 	closeStore(s)
