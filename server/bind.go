@@ -72,9 +72,14 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	var work sync.WaitGroup
 	var mu sync.Mutex // guards failed
 	var failed error
+	follow := sync.OnceValue(func() (end func()) { return sync.OnceFunc(v.follow()) })
 	b.set.Start(func() { v.bound.Store(b) }, func(l listeners.Listener) {
 		work.Go(func() {
-			err := v.serve(ctx, b.served(&l), l.Retired())
+			ln := b.served(&l)
+			err := v.admit(ln)
+			if err == nil {
+				err = v.serve(ctx, ln, l.Retired(), func() { follow()() })
+			}
 			if l.IsRetired() {
 				return
 			}
@@ -84,7 +89,7 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 			stop()
 		})
 	})
-	defer v.follow()() // after the sockets are known: the master is told the port
+	defer follow()() // after the sockets are known: the master is told the port
 	<-ctx.Done()
 	v.bound.CompareAndSwap(b, nil)
 	b.set.Stop() // before Wait, for a change may still start something

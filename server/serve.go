@@ -26,21 +26,32 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 
 // Serve is what the function Serve calls. A server may serve several listeners; when the
 // last has ended, it reports to nobody what happens to keys any more.
-func (v *Server) Serve(ctx context.Context, ln net.Listener) error { return v.serve(ctx, ln, nil) }
+func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
+	if err := v.admit(ln); err != nil {
+		return err
+	}
+	unfollow := sync.OnceFunc(v.follow())
+	defer unfollow()
+	return v.serve(ctx, ln, nil, unfollow)
+}
 
-// serve is Serve. A listener that is closed after retired leaves its connections alone; it returns when the last of
-// them has ended.
-func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}) error {
+// admit closes a listener that would leave the data open. The address of another one is what the master is told.
+func (v *Server) admit(ln net.Listener) error {
 	if err := v.checkListener(ln); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	v.mu.Lock()
 	v.address = ln.Addr()
 	v.mu.Unlock()
+	return nil
+}
+
+// serve is Serve of a listener that was admitted. When ctx has ended, unfollow is called before the server's own replicas
+// get the rest: so they have all that it has. A listener that is closed after retired leaves its connections alone; it
+// returns when the last of them has ended.
+func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}, unfollow func()) error {
 	v.state.AddServing(1)
 	defer v.state.AddServing(-1)
-	unfollow := sync.OnceFunc(v.follow())
-	defer unfollow()
 	ctx, shutDown := context.WithCancel(ctx)
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)
@@ -57,7 +68,7 @@ func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan stru
 	default:
 	}
 	if ctx.Err() != nil {
-		unfollow() // so that the server's own replicas have all that it has when it ends
+		unfollow()
 	}
 	t.Shutdown()
 	if ctx.Err() != nil {

@@ -69,7 +69,15 @@ func TestFileSaysDatabase(t *testing.T) {
 // TestRestartInChain: a server that is ended and started again goes on where it was, and so do its replicas: as a replica, also
 // when the last that it got was nothing to be written; promoted; and demoted.
 func TestRestartInChain(t *testing.T) {
-	m := &restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0"}
+	for _, bound := range []bool{false, true} {
+		t.Run("bound="+strconv.FormatBool(bound), func(t *testing.T) {
+			restartInChain(&restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0", bound: bound})
+		})
+	}
+}
+
+func restartInChain(m *restarting) {
+	t := m.T
 	middle := m.start()
 	defer func() { m.end() }()
 	_, port, _ := net.SplitHostPort(m.address)
@@ -81,11 +89,13 @@ func TestRestartInChain(t *testing.T) {
 	for _, n := range below {
 		n.must("REPLICAOF", "127.0.0.1", port)
 	}
+	loaded := func() {} // ends the load
 	again := func(what string, above *client, below ...instance) {
 		t.Helper()
 		m.end()
 		middle = m.start()
 		middle.must("CONFIG", "SET", "repl-ping-replica-period", "1000")
+		loaded()
 		if above != nil {
 			awaitCaughtUp(t, above, middle)
 		}
@@ -106,6 +116,18 @@ func TestRestartInChain(t *testing.T) {
 		awaitCaughtUp(t, middle, n.client)
 	}
 	again("replica", master.client, below...)
+	var counted atomic.Bool
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		for c := dial(t, master.address); !counted.Load(); {
+			c.must("INCR", "counted")
+		}
+	})
+	loaded = func() {
+		counted.Store(true)
+		counting.Wait()
+	}
+	again("replica, under load", master.client, below...)
 	master.must("SET", "after", "1")
 	master.must("CONFIG", "SET", "repl-ping-replica-period", "1000")
 	awaitCaughtUp(t, master.client, middle)

@@ -16,11 +16,12 @@ import (
 	"github.com/stavedb/stave/server"
 )
 
-// restarting is a master that a test starts and ends, on one port.
+// restarting is a server that a test starts and ends, on one port.
 type restarting struct {
 	*testing.T
 	dir, address string
 	transport    server.Transport
+	bound        bool // as stave serve does it
 	store        *db.Store
 	end          func()
 }
@@ -31,15 +32,11 @@ func (m *restarting) start() *client {
 	if m.store, err = db.Open(m.dir, nil); err != nil {
 		m.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", m.address)
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.address = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	store := m.store
-	go func() { ended <- server.Serve(ctx, ln, store, &server.Options{Transport: m.transport}) }()
+	serve := m.listen(&server.Options{Transport: m.transport})
+	go func() { ended <- serve(ctx) }()
 	m.end = func() {
 		m.Helper()
 		cancel()
@@ -52,6 +49,29 @@ func (m *restarting) start() *client {
 		m.end = func() {}
 	}
 	return dial(m.T, m.address)
+}
+
+// listen opens the port, and returns what serves the store there.
+func (m *restarting) listen(o *server.Options) (serve func(context.Context) error) {
+	m.Helper()
+	v, err := server.New(m.store, o)
+	if err != nil {
+		m.Fatal(err)
+	}
+	if !m.bound {
+		ln, err := net.Listen("tcp", m.address)
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.address = ln.Addr().String()
+		return func(ctx context.Context) error { return v.Serve(ctx, ln) }
+	}
+	b, err := (&server.Listen{Addr: m.address}).Open(m.Context())
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.address = b.Addrs()[0].String()
+	return func(ctx context.Context) error { return v.ServeBound(ctx, b) }
 }
 
 // TestRestart: a replica goes on where it was when its master was ended and started again, under load, unless the store was
