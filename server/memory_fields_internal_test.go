@@ -134,7 +134,7 @@ replication.Stream       bounded  blocks
 replication.Stream       shared   feeders
 replication.block        bounded  data
 replication.Ask          ours     Remote
-replication.Ask          held     ReplID
+replication.Ask          bounded  ReplID
 replication.Feeder       ours     mark more over limits out err
 replication.Feeders      ours     store stop idle
 replication.Feeders      shared   waiters

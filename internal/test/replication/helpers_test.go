@@ -183,6 +183,16 @@ func awaitCaughtUp(t testing.TB, master, replica *client) {
 	})
 }
 
+// offset is how far the stream of a server is.
+func offset(t *testing.T, c *client) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(c.info("replication", "master_repl_offset"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // text is a reply as text.
 func text(r resp.Reply) string {
 	switch r.Kind {

@@ -1,6 +1,7 @@
 package replication_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,8 @@ func TestDivergedStops(t *testing.T) {
 	if text := replica.info("replication", "master_link_error"); !strings.Contains(text, `"SET" "b"`) || !strings.Contains(text, "database 20") {
 		t.Errorf("it says %s", text)
 	}
+	wantInfo(t, replica, "slave_priority", "0")
+	want(t, replica, "[slave 127.0.0.1 "+r.Port+" none...", "ROLE")
 	time.Sleep(300 * time.Millisecond)
 	if n := master.info("replication", "connected_slaves"); n != "0" {
 		t.Errorf("%s replicas", n)
@@ -202,6 +205,7 @@ func TestDivergedStops(t *testing.T) {
 	replica.must("CONFIG", "SET", "replica-ignore-errors", "yes")
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	awaitCaughtUp(t, master, replica)
+	wantInfo(t, replica, "slave_priority", "100")
 	want(t, replica, "1", "GET", "a")
 	if n := replica.info("replication", "replica_ignored_errors"); n != "1" {
 		t.Errorf("%s commands were skipped", n)
@@ -217,18 +221,27 @@ func TestFileRefused(t *testing.T) {
 	master := dial(t, r.Socket)
 	master.must("SET", "a", "1")
 	master.must("SELECT", "20")
-	master.must("SET", "b", "1")
-	replica := startReplica(t)
+	master.must("SET", "of customer 4711", "1")
+	var log lockedBuffer
+	address, _ := serve(t, dbtest.New(t), &server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	replica := dial(t, address)
 	replica.must("SET", "old", "1")
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	await(t, "the link says why", func() bool { return strings.Contains(replica.info("replication", "master_link_error"), "database 20") })
+	if text := replica.info("replication", "master_link_error"); !strings.Contains(text, "customer 4711") {
+		t.Errorf("it says %s", text)
+	}
+	await(t, "the log says it", func() bool { return strings.Contains(log.String(), "link to the master is down") })
+	if !strings.Contains(log.String(), "a key of 16 bytes in database 20") || strings.Contains(log.String(), "4711") {
+		t.Errorf("the log names a key: %s", log.String())
+	}
 	want(t, replica, "1", "GET", "old")
 	want(t, replica, "1", "DBSIZE")
 	want(t, replica, "(nil)", "GET", "a")
 	if text := replica.info("keyspace", "db0"); text == "" || strings.Contains(replica.must("INFO", "keyspace"), "db6") {
 		t.Errorf("INFO keyspace: %s", replica.must("INFO", "keyspace"))
 	}
-	master.must("DEL", "b")
+	master.must("DEL", "of customer 4711")
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
 }

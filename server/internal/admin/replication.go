@@ -99,7 +99,11 @@ func psyncCommand(a *Caller, c *command.Call) error {
 			return err
 		}
 	}
-	return follow(a, &replication.Ask{ReplID: string(c.Arg(1)), Next: next})
+	id := string(c.Arg(1))
+	if !replication.IsReplID(id) {
+		id = "?" // as for any id that is not known: everything is sent
+	}
+	return follow(a, &replication.Ask{ReplID: id, Next: next})
 }
 
 // takeOver makes the server, a replica, the master: its master asks for that, which becomes one of its replicas.

@@ -115,10 +115,10 @@ func (m *Feeders) begin() error {
 // capture begins it, with the stream.
 func (m *Feeders) capture() error { return m.captureWith(m.Stream.Begin) }
 
-// captureWith begins it. begin makes the stream one of commits, from a sequence number on.
-func (m *Feeders) captureWith(begin func(sequence uint64)) (err error) {
+// captureWith begins it. begin makes the stream one of commits.
+func (m *Feeders) captureWith(begin func()) (err error) {
 	timed := m.setVersion()
-	begin(serverside.DB.NextSequence(m.store))
+	begin()
 	m.stop, err = serverside.DB.Capture(m.store, serverside.Capture{Written: m.Stream.Written, FieldDeadlines: timed})
 	if err != nil {
 		m.Stream.End()
@@ -181,6 +181,7 @@ func (m *Feeders) Start() error {
 	if err != nil || m.stop != nil && !m.Stream.resume(kept, from) {
 		m.end()
 	}
+	m.endLater() // as after the last replica has left: perhaps none comes back
 	return err
 }
 

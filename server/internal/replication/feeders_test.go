@@ -97,3 +97,28 @@ func TestSnapshotsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedEnds: a stream that continues the one of before a planned restart ends as any other if no replica comes.
+func TestResumedEnds(t *testing.T) {
+	store := dbtest.New(t)
+	m := NewFeeders(store)
+	f, err := m.Join(Ask{ReplID: "?"}, func() {}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.Stream.Position()
+	m.Leave(f)
+	if err := m.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := NewFeeders(store)
+	again.Settings.BacklogTTL.Store(1)
+	if err := again.Start(); err != nil || again.Stream.Position() != before {
+		t.Fatalf("%v, it is at %+v, before %+v", err, again.Stream.Position(), before)
+	}
+	for end := time.Now().Add(20 * time.Second); again.Stream.Figures(time.Now()).Begun; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the stream goes on without replicas")
+		}
+	}
+}

@@ -22,7 +22,13 @@ const (
 const (
 	maxLine        = 4 << 10   // of a reply of the master
 	maxArgument    = 512 << 20 // the longest string of a Redis server
-	maxTransaction = 1 << 30   // of the master
+	maxTransaction = 1 << 30   // of the master, as it was received
+)
+
+// Buffers of more than that are released when they have been used.
+const (
+	keepBytes    = 1 << 20 // of the stream
+	keepCommands = 1 << 10
 )
 
 // Options are what a link says of its replica.
@@ -96,6 +102,8 @@ type Link struct {
 	size     int    // of pending, in bytes
 	inMulti  bool   // within the master's MULTI
 	raw      []byte // of the stream, as far as it was not applied
+
+	mostTransaction int // maxTransaction; tests have less
 }
 
 // mark is a position, and what the replica had written when it had applied what is before it.
@@ -119,7 +127,7 @@ const (
 
 // NewLink returns a link that has something to send.
 func NewLink(o Options, r Replica) *Link {
-	l := &Link{options: o, replica: r, at: o.Origin}
+	l := &Link{options: o, replica: r, at: o.Origin, mostTransaction: maxTransaction}
 	if !o.Known {
 		l.at.Offset = -1
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -104,7 +105,7 @@ func LoadFile(store *db.Store, stream *Stream, r io.Reader, at Origin, ended fun
 	im := keyimport.New(store, keyimport.Options{
 		Shadows: true,
 		Refused: func(it *keyimport.Item, reason error) error {
-			return fmt.Errorf("the master's key %.100q of database %d: %w", it.Name, it.Database, reason)
+			return &RefusedKeyError{Key: string(it.Name), Database: it.Database, Err: reason}
 		},
 		Failed: func(_ []keyimport.Item, err error) error { return err },
 	})
@@ -139,6 +140,24 @@ func LoadFile(store *db.Store, stream *Stream, r io.Reader, at Origin, ended fun
 	}
 	installed = err == nil
 	return at.Database, err
+}
+
+// RefusedKeyError is a key of the master's file that the store refuses.
+type RefusedKeyError struct {
+	Key      string
+	Database uint64
+	Err      error
+}
+
+func (e *RefusedKeyError) Error() string {
+	return fmt.Sprintf("the master's key %.100q of database %d: %v", e.Key, e.Database, e.Err)
+}
+
+func (e *RefusedKeyError) Unwrap() error { return e.Err }
+
+// LogValue is what the log has of it: not the key.
+func (e *RefusedKeyError) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("a key of %d bytes in database %d of the master: %v", len(e.Key), e.Database, e.Err))
 }
 
 // leftOut refuses a file with keys that a store cannot hold: the replica would not be one.

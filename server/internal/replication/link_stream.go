@@ -72,9 +72,9 @@ func (l *Link) take(args [][]byte) error {
 		for _, arg := range args {
 			l.size += len(arg)
 		}
-		if l.size > maxTransaction {
-			return errors.New("a transaction of the master is larger than 1 GiB")
-		}
+	}
+	if l.inMulti && len(l.raw)-l.parser.Ahead() > l.mostTransaction { // whatever is in it: nothing of it can be passed on before its end
+		return errors.New("a transaction of the master is larger than 1 GiB")
 	}
 	if alone || !l.inMulti && (len(l.pending) >= maxCommands || l.size >= maxBytes) {
 		return l.commit()
@@ -100,8 +100,13 @@ func (l *Link) commit() error {
 	}
 	clear(l.pending)
 	l.pending, l.kept, l.size = l.pending[:0], 0, 0
+	if cap(l.pending) > keepCommands {
+		l.pending = nil
+	}
 	l.at = after
-	l.raw = l.raw[:copy(l.raw, l.raw[n:])]
+	if l.raw = l.raw[:copy(l.raw, l.raw[n:])]; cap(l.raw) > keepBytes && len(l.raw) < keepBytes/2 {
+		l.raw = bytes.Clone(l.raw)
+	}
 	return nil
 }
 

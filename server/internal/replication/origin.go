@@ -13,9 +13,22 @@ type Origin = serverside.Origin
 // replIDSize is the length of the id of a replication: hexadecimal digits.
 const replIDSize = len(Origin{}.ReplID)
 
+// IsReplID reports whether a text may be the id of a replication.
+func IsReplID(text string) bool {
+	if len(text) != replIDSize {
+		return false
+	}
+	for _, c := range []byte(text) {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
 // parseReplID checks an id.
 func parseReplID(text string) (id [replIDSize]byte, err error) {
-	if len(text) != replIDSize {
+	if !IsReplID(text) {
 		return id, fmt.Errorf("the master sent %.60q as the id of its replication", text)
 	}
 	copy(id[:], text)

@@ -20,7 +20,7 @@ func TestPublish(t *testing.T) {
 	}
 	say := func(words ...string) { m.Publish(m.Message(args(words...))) }
 	say("PUBLISH", "c", "before the stream")
-	m.Stream.Begin(1)
+	m.Stream.Begin()
 	f, _ := m.Stream.Attach(Ask{ReplID: "?", Next: -1}, m.limits, func() {}, time.Now())
 	f.Cut()
 	f.EndFile(time.Now())

@@ -45,7 +45,6 @@ type Stream struct {
 	limit     int64 // bytes of blocks that are kept
 	feeders   []*Feeder
 	pinged    time.Time
-	sequence  uint64 // of the store, after the newest commit
 
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
 }
@@ -79,15 +78,15 @@ func (s *Stream) SetLimit(bytes int64) {
 }
 
 // Begin makes the stream keep what is written from now on.
-func (s *Stream) Begin(sequence uint64) {
+func (s *Stream) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin(sequence)
+	s.begin()
 	s.offerMessages()
 }
 
-func (s *Stream) begin(sequence uint64) {
-	s.begun, s.sequence = true, sequence
+func (s *Stream) begin() {
+	s.begun = true
 	s.blocks = []*block{{start: s.offset}}
 }
 
@@ -144,7 +143,7 @@ func (s *Stream) renew() {
 	s.id, s.former, s.formerEnd, s.database = NewID(), "", -1, -1
 	s.endFeeders()
 	if s.begun {
-		s.begin(s.sequence)
+		s.begin()
 	}
 }
 
@@ -160,7 +159,7 @@ func (s *Stream) endFeeders() {
 func (s *Stream) Written(c serverside.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sequence = c.Next; len(c.RESP) == 0 {
+	if len(c.RESP) == 0 {
 		s.renew()
 		return
 	}
@@ -290,16 +289,15 @@ func (s *Stream) reaches(id string, offset int64) *block {
 
 // Position is a moment of a stream.
 type Position struct {
-	ID       string
-	Offset   int64
-	Sequence uint64 // of the store's next record
+	ID     string
+	Offset int64
 }
 
 // Position is where the stream is.
 func (s *Stream) Position() Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Position{ID: s.id, Offset: s.offset, Sequence: s.sequence}
+	return Position{ID: s.id, Offset: s.offset}
 }
 
 // Committed is how many bytes the stream had after its newest commit.

@@ -75,7 +75,7 @@ func (s *Stream) Receive(at Origin) {
 	s.offset, s.committed, s.database, s.received = at.Offset, at.Offset, at.Database, true
 	s.asked = 0
 	s.endFeeders()
-	s.begin(s.sequence)
+	s.begin()
 	s.offerMessages()
 }
 
@@ -100,11 +100,11 @@ func (s *Stream) demote() (at Origin, ok bool) {
 }
 
 // promote makes the stream one of this server's commits, which follow what it has received, by a new id.
-func (s *Stream) promote(sequence uint64) {
+func (s *Stream) promote() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.continueAs(NewID())
-	s.received, s.sequence, s.database = false, sequence, -1
+	s.received, s.database = false, -1
 	s.offerMessages()
 }
 

@@ -112,12 +112,12 @@ func TestPromoted(t *testing.T) {
 	p := newPasses(t, at("a", 1000, 3))
 	f, _ := p.attach(id["a"], 1000)
 	p.pass("one", at("a", 1003, 3))
-	p.promote(5)
+	p.promote()
 	p.want("who was there", p.gets(f), ended)
 	p.Detach(f)
 	p.Written(serverside.Commit{RESP: []byte("two"), First: 3, Last: 3, Next: 6})
 	again := NewStream(1 << 20)
-	again.Begin(6)
+	again.Begin()
 	if !again.resume(p.encode(), 0) {
 		t.Fatal("it does not go on after a restart")
 	}
@@ -145,7 +145,7 @@ func TestDemoted(t *testing.T) {
 	if _, ok := p.demote(); ok {
 		t.Error("a stream that has not begun is somewhere")
 	}
-	p.Begin(1)
+	p.Begin()
 	f, _ := p.attach(p.id, 0)
 	p.Written(serverside.Commit{RESP: []byte("one"), First: 0, Last: 0, Next: 2})
 	o, ok := p.demote()

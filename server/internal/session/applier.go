@@ -30,6 +30,9 @@ type Applier struct {
 	multi  dispatch.Multi
 }
 
+// keepQueued is the number of commands, of a transaction of the master, whose place is kept for the next one.
+const keepQueued = 1 << 10
+
 // NewApplier returns an applier that has a session to itself.
 func NewApplier(s *Session, skip func() bool, skipped func(*shared.DivergedError)) *Applier {
 	s.NeverWait()
@@ -76,7 +79,9 @@ func (a *Applier) Apply(commands []replication.Command, after replication.Origin
 	if s.script.lent != nil {
 		s.script.lent.EndExec()
 	}
-	clear(a.queued)
+	if clear(a.queued); cap(a.queued) > keepQueued {
+		a.queued, a.multi.Keys = nil, nil
+	}
 	s.out.Discard(s.out.Len())
 	if s.closed && err == nil {
 		err = shared.ErrPanicked

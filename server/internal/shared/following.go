@@ -47,6 +47,7 @@ const (
 	LinkConnecting LinkState = "connecting" // connecting, and introducing itself
 	LinkSyncing    LinkState = "sync"       // loading everything
 	LinkUp         LinkState = "connected"
+	linkStopped    LinkState = "none" // it has stopped, and does not connect again by itself; LinkStatus.Stopped has that
 )
 
 // LinkStatus are the figures of the link to a master at one moment.
@@ -363,9 +364,10 @@ func (s *LinkStatus) Figures(now time.Time) *stats.Link {
 }
 
 // priority is replica-priority, by which Sentinel chooses whom to promote. It is 0, never, for a server that has nothing of a
-// master yet, and while everything is loaded: it has the data of before.
+// master yet, and while everything is loaded: it has the data of before. Neither is one promoted that has stopped: its data
+// differ from the master's, and get no newer.
 func (f *Following) priority(s *LinkStatus) string {
-	if s.State == LinkSyncing || s.Offset < 0 {
+	if s.State == LinkSyncing || s.Offset < 0 || s.Stopped {
 		return "0"
 	}
 	return f.state.Settings.Config.Get("replica-priority")
@@ -380,5 +382,9 @@ func (f *Following) Role() []any {
 	if s.Master.IsZero() {
 		return nil
 	}
-	return []any{"slave", s.Master.Host, s.Master.Port, string(s.State), s.Offset}
+	state := s.State
+	if s.Stopped {
+		state = linkStopped
+	}
+	return []any{"slave", s.Master.Host, s.Master.Port, string(state), s.Offset}
 }

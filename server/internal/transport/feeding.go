@@ -38,21 +38,23 @@ func (c *conn) feed(ask *replication.Ask) {
 	defer cancel()
 	ask.Remote = client.Remote
 	f := &feeding{conn: c, replicas: v.Replicas, context: ctx, end: cancel}
-	var err error
-	if f.feeder, err = v.Replicas.Join(*ask, func() { go f.close() }, time.Now()); err != nil {
-		c.transport.log.Error("a replica cannot be served", "address", client.Remote, "error", err)
-		_ = f.send([]byte("-" + v.ErrorText(err) + "\r\n"))
-		return
-	}
-	defer v.Replicas.Leave(f.feeder)
-	client.IsReplica.Store(true)
-	c.session.Account(0)
 	began, host := time.Now(), client.Remote
 	if at, _, err := net.SplitHostPort(host); err == nil {
 		host = at
 	}
 	host = net.JoinHostPort(host, strconv.Itoa(ask.Port))
 	number, isLogged := c.transport.visits.begin(host)
+	var err error
+	if f.feeder, err = v.Replicas.Join(*ask, func() { go f.close() }, time.Now()); err != nil {
+		if isLogged { // it asks again and again
+			c.transport.log.Warn("a replica cannot be served", "address", client.Remote, "port", ask.Port, "visits", number, "error", err)
+		}
+		_ = f.send([]byte("-" + v.ErrorText(err) + "\r\n"))
+		return
+	}
+	defer v.Replicas.Leave(f.feeder)
+	client.IsReplica.Store(true)
+	c.session.Account(0)
 	if isLogged {
 		c.transport.log.Info("a replica asks for the stream", "address", client.Remote, "port", ask.Port, "from", ask.ReplID, "next", ask.Next, "visits", number)
 	}

@@ -133,7 +133,7 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 			return
 		}
 		if m.retries.failed(err, time.Now()) {
-			logger.Warn("the link to the master is down; it is made again", "master", master, "failures", m.retries.failures, "error", err)
+			logger.Warn("the link to the master is down; it is made again", "master", master, "failures", m.retries.failures, "error", forLog(err))
 		}
 		if wasUp || time.Since(began) > lastRetry {
 			wait = firstRetry

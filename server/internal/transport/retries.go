@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"errors"
+	"log/slog"
 	"regexp"
 	"sync"
 	"time"
@@ -55,6 +57,16 @@ func (r *retries) up(now time.Time) (isLogged bool) {
 	r.upSince = now
 	r.ups++
 	return isNoted(r.ups)
+}
+
+// forLog is an error as the log has it: one that names keys or values, wherever it is in a chain, says itself what is left
+// out (slog.LogValuer), which slog does not find within another error.
+func forLog(err error) any {
+	var own slog.LogValuer
+	if errors.As(err, &own) {
+		return own
+	}
+	return err
 }
 
 // visits counts how often replicas have come whose connections did not last, by address.
