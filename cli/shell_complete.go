@@ -253,7 +253,7 @@ func isKeyPosition(c *command.Command, words []string) bool {
 			if !ok {
 				continue
 			}
-			first, last, step = k.First+1, k.First+int(min(n, 1<<20)), 1
+			first, last = k.First+1, k.First+int(min(n, 1<<20))*step
 		case k.Last < 0:
 			last = i
 		}

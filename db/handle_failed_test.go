@@ -184,7 +184,7 @@ func (d *drawn) value(typ reflect.Type, depth int) reflect.Value {
 		cancel()
 		return reflect.ValueOf(ctx)
 	case reflect.TypeFor[db.WriteOption]():
-		return one(db.TTL(time.Hour), db.KeepTTL, db.IfAbsent, db.IfPresent)
+		return one(db.TTL(time.Hour), db.KeepTTL, db.IfAbsent, db.IfPresent, db.IfEqual([]byte("1")), db.IfNotEqual([]byte("a")))
 	case reflect.TypeFor[time.Time]():
 		return one(time.Now().Add(2 * time.Hour))
 	case reflect.TypeFor[time.Duration]():

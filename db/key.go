@@ -33,9 +33,22 @@ const (
 // NoTTL is the time that a key without a deadline has to live.
 const NoTTL time.Duration = -1
 
-// Delete deletes the key and says whether it existed. O(1): what a collection holds is freed in the background.
-func (k Key) Delete() (bool, error) {
-	return call(k.handle, writing, func(t *Tx) (bool, error) { return k.on(t).Delete() })
+// Delete deletes the key and says whether it existed. O(1): what a collection holds is freed in the background. With the
+// condition IfEqual or IfNotEqual the key must hold a string, and Delete says whether it was there and the condition held.
+// O(length) then.
+func (k Key) Delete(conditions ...WriteOption) (bool, error) {
+	return call(k.handle, writing, func(t *Tx) (bool, error) {
+		all, err := t.fold(conditions)
+		switch {
+		case err != nil:
+			return false, err
+		case all.condition != 0 || all.deadline != clearDeadline || all.old:
+			return false, structures.ErrSyntax
+		case all.compare != nil:
+			return (structures.String{Txn: t.txn(), Key: k.key}).DeleteIf(*all.compare)
+		}
+		return k.on(t).Delete()
+	})
 }
 
 // Exists says whether the key exists. O(1).

@@ -114,7 +114,7 @@ func (k Key) Restore(payload []byte, options ...WriteOption) error {
 		switch {
 		case err != nil:
 			return err
-		case o.condition > structures.IfPresent || o.deadline == keepDeadline || o.old:
+		case o.condition > structures.IfPresent || o.compare != nil || o.deadline == keepDeadline || o.old:
 			return structures.ErrSyntax
 		}
 		return k.restore(t, payload, o, options)

@@ -99,7 +99,7 @@ func (k Keyspace) Visit(keys []string, visit func(i int, value []byte) bool) err
 // O(length) a key.
 func (k Keyspace) Put(pairs ...Pair) error { return k.PutWith(pairs) }
 
-// PutWith is Put with the options of String.Put. A condition is about all of the keys. O(length) a key.
+// PutWith is Put with the options of String.Put but IfEqual and IfNotEqual. A condition is about all of the keys. O(length) a key.
 func (k Keyspace) PutWith(pairs []Pair, options ...WriteOption) error {
 	keys := pairKeys(pairs)
 	ok, err := callKeys(k.handle, writing, keys, func(t *Tx) (bool, error) {
@@ -122,7 +122,7 @@ func pairKeys(pairs []Pair) []string {
 
 // putPairs says whether the condition holds for all keys.
 func putPairs(t *Tx, keys []string, pairs []Pair, o structures.SetOptions) (bool, error) {
-	if o.If > structures.IfPresent || o.Get {
+	if o.If > structures.IfPresent || o.Compare != nil || o.Get {
 		return false, structures.ErrSyntax
 	}
 	if slices.ContainsFunc(pairs, func(p Pair) bool { return len(p.Value) > structures.MaxString }) {

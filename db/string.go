@@ -75,9 +75,10 @@ func (s String) Range(dst []byte, start, end int64) ([]byte, error) {
 	return dst, err
 }
 
-// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. Conditions
-// are about the key: IfAbsent or IfPresent. A deadline that is not positive gives structures.ErrExpireTime, and a value
-// above 512 MiB structures.ErrTooLong. O(length).
+// Put makes the key hold value, whatever it held before. Without options the key has no deadline afterwards. A condition
+// is about the key, IfAbsent or IfPresent, or about its value, IfEqual or IfNotEqual, which fails with ErrMismatch if it
+// does not hold. A deadline that is not positive gives structures.ErrExpireTime, and a value above 512 MiB
+// structures.ErrTooLong. O(length).
 func (s String) Put(value []byte, options ...WriteOption) error {
 	res, err := s.Set(value, options...)
 	return held(res.Done, options, err)
@@ -107,6 +108,37 @@ func (s String) Append(value []byte) (int, error) {
 // structures.ErrOverflow if the sum would not be one. O(1).
 func (s String) Incr(delta int64) (int64, error) {
 	return call(s.handle, writing, func(t *Tx) (int64, error) { return s.on(t).Incr(delta) })
+}
+
+// Bounds restrict the sum of String.IncrWithin.
+//
+//	Least, Most *int64
+//	Saturate bool
+type Bounds = structures.Bounds
+
+// DecimalBounds restrict the sum of String.IncrDecimalWithin.
+//
+//	Least, Most string
+//	Saturate bool
+type DecimalBounds = structures.DecimalBounds
+
+// IncrResult is what an increment within bounds did.
+//
+//	Done bool
+//	Value, Added N
+type IncrResult[N int64 | string] = structures.IncrResult[N]
+
+// IncrWithin is Incr within bounds. A sum beyond a bound, or beyond an int64, is not written, and the value returned is the
+// old one; with Saturate the bound is written instead. It fails with structures.ErrBounds if the bounds allow nothing.
+// O(1).
+func (s String) IncrWithin(delta int64, b Bounds) (IncrResult[int64], error) {
+	return call(s.handle, writing, func(t *Tx) (IncrResult[int64], error) { return s.on(t).IncrWithin(delta, b) })
+}
+
+// IncrDecimalWithin is IncrDecimal within bounds, in decimal text, as IncrWithin has them. It fails with
+// structures.ErrSumInfinite if the sum would be infinite and no bound prevents it. O(1).
+func (s String) IncrDecimalWithin(delta string, b DecimalBounds) (IncrResult[string], error) {
+	return call(s.handle, writing, func(t *Tx) (IncrResult[string], error) { return s.on(t).IncrFloatWithin(delta, b) })
 }
 
 func (s String) on(t *Tx) structures.String { return structures.String{Txn: t.txn(), Key: s.key} }

@@ -10,12 +10,17 @@ import (
 // ErrExists is returned by writes with the condition IfAbsent if the key, field or member exists.
 var ErrExists = errors.New("db: already exists")
 
+// ErrMismatch is returned by writes with the condition IfEqual or IfNotEqual if it does not hold, unless they return whether
+// they have written.
+var ErrMismatch = errors.New("db: the value is not as expected")
+
 // WriteOption is a condition of a call that writes, or a deadline for what it writes: IfAbsent, IfPresent, IfGreater,
-// IfLess; TTL, ExpireAt, KeepTTL; and ReturnOld. Options are the last arguments of a call, in any order. Each call says
+// IfLess, IfEqual, IfNotEqual; TTL, ExpireAt, KeepTTL; and ReturnOld. Options are the last arguments of a call, in any order. Each call says
 // what its conditions are about. Options that contradict each other, or that a call cannot take, give
 // structures.ErrSyntax, and nothing is written.
 type WriteOption struct {
 	condition structures.Condition
+	compare   *structures.Comparison
 	deadline  deadlineOption
 	old       bool
 	n         int64 // of the deadline: milliseconds from now, or Unix milliseconds
@@ -48,6 +53,18 @@ var (
 	ReturnOld = WriteOption{old: true}
 )
 
+// IfEqual writes, or deletes, only if the key holds this value: compare-and-set, and compare-and-delete. A key that does not
+// exist has none, and one that holds no string is refused. It contradicts all other conditions. The bytes must not change
+// until the call returns.
+func IfEqual(value []byte) WriteOption {
+	return WriteOption{compare: &structures.Comparison{Value: value}}
+}
+
+// IfNotEqual writes only if the key holds another value, or does not exist: the opposite of IfEqual.
+func IfNotEqual(value []byte) WriteOption {
+	return WriteOption{compare: &structures.Comparison{Value: value, Unequal: true}}
+}
+
 // TTL lets what is written expire after d, which is counted in whole milliseconds and must be at least one.
 func TTL(d time.Duration) WriteOption { return WriteOption{deadline: deadlineIn, n: d.Milliseconds()} }
 
@@ -59,6 +76,12 @@ func (t *Tx) fold(options []WriteOption) (all WriteOption, err error) {
 	for _, o := range options {
 		all.condition |= o.condition
 		all.old = all.old || o.old
+		if o.compare != nil {
+			if all.compare != nil {
+				return all, structures.ErrSyntax
+			}
+			all.compare = o.compare
+		}
 		switch {
 		case o.deadline == clearDeadline:
 			continue
@@ -80,7 +103,9 @@ func (t *Tx) setOptions(options []WriteOption) (structures.SetOptions, error) {
 	if err == nil && all.deadline == deadlineAt && all.n <= 0 {
 		err = structures.ErrExpireTime
 	}
-	return structures.SetOptions{If: all.condition, KeepTTL: all.deadline == keepDeadline, Get: all.old, Deadline: all.n}, err
+	return structures.SetOptions{
+		If: all.condition, Compare: all.compare, KeepTTL: all.deadline == keepDeadline, Get: all.old, Deadline: all.n,
+	}, err
 }
 
 // fieldOptions is fold for fields: a moment that has passed is as good as any.
@@ -88,7 +113,7 @@ func (t *Tx) fieldOptions(options []WriteOption) (structures.FieldDeadline, stru
 	all, err := t.fold(options)
 	d := structures.FieldDeadline{Change: structures.SetDeadlines, MS: all.n}
 	switch {
-	case all.old:
+	case all.old, all.compare != nil:
 		err = structures.ErrSyntax
 	case all.deadline == clearDeadline:
 		d.Change = structures.ClearDeadlines
@@ -101,7 +126,7 @@ func (t *Tx) fieldOptions(options []WriteOption) (structures.FieldDeadline, stru
 // conditionOf is fold for a call that takes conditions only.
 func conditionOf(options []WriteOption) (c structures.Condition, err error) {
 	for _, o := range options {
-		if o.deadline != clearDeadline || o.old {
+		if o.deadline != clearDeadline || o.old || o.compare != nil {
 			return 0, structures.ErrSyntax
 		}
 		c |= o.condition
@@ -115,8 +140,11 @@ func held(ok bool, options []WriteOption, err error) error {
 		return err
 	}
 	for _, o := range options {
-		if o.condition&structures.IfAbsent != 0 {
+		switch {
+		case o.condition&structures.IfAbsent != 0:
 			return ErrExists
+		case o.compare != nil:
+			return ErrMismatch
 		}
 	}
 	return ErrNotFound

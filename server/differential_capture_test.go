@@ -52,6 +52,9 @@ func TestCaptureAgainstRedis(t *testing.T) {
 var capturedEdges = [][]string{
 	{"set", "timed", "v", "px", "10000000"}, {"append", "timed", "w"}, {"incrbyfloat", "n", "0.1"},
 	{"setrange", "long", "3000", "x"}, {"setrange", "long", "10", "yy"}, {"append", "long", "end"}, {"setbit", "long", "90000", "1"}, {"bitop", "not", "long2", "long"},
+	{"set", "timed", "x", "ifeq", "vw", "px", "10000000"}, {"set", "timed", "y", "ifne", "vw", "keepttl"}, {"set", "timed", "z", "ifeq", "no"},
+	{"msetex", "2", "m1", "1", "m2", "2", "px", "10000000"}, {"delex", "m1", "ifne", "2"}, {"delifeq", "m2", "no"}, {"delex", "m2", "ifdne", "2d06800538d394c2"},
+	{"increx", "bounded", "byint", "7", "ubound", "5", "saturate", "px", "10000000"}, {"increx", "bounded", "ubound", "5", "persist"}, {"increx", "bounded", "byfloat", "-0.5", "persist"},
 	{"rpush", "l", "a", "b", "c", "b", "d"}, {"lpush", "l", "x", "y", "z"}, {"lset", "l", "1", "set"}, {"lset", "l", "-1", "last"}, {"linsert", "l", "before", "c", "in"},
 	{"lrem", "l", "-1", "b"}, {"ltrim", "l", "1", "-2"}, {"lpop", "l", "2"}, {"lmove", "l", "l", "left", "right"}, {"lmove", "l", "m", "right", "left"},
 	{"rpush", "gone", "1"}, {"expire", "gone", "1000"}, {"rpop", "gone"}, {"rpush", "gone", "2"},

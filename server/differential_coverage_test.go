@@ -144,6 +144,11 @@ var uncompared = map[string]string{
 	"function|help":           "every server has its own",
 }
 
+// later are the words of commands that Redis 7.0 does not know with them; each has a test of its own.
+var later = map[string][]string{
+	"set": {"IFEQ", "IFNE", "IFDEQ", "IFDNE"},
+}
+
 // count notes the outcome of a command.
 func (p *pair) count(args []string, reply resp.Reply) {
 	name := strings.ToLower(args[0])
@@ -213,7 +218,7 @@ func TestGeneratorKnowsTheTable(t *testing.T) {
 	var check func(name string, list []command.Argument)
 	check = func(name string, list []command.Argument) {
 		for _, a := range list {
-			if a.Token != "" && !words[name][a.Token] {
+			if a.Token != "" && !words[name][a.Token] && !slices.Contains(later[name], a.Token) {
 				t.Errorf("%s: %s is never generated", name, a.Token)
 			}
 			check(name, a.Choices)

@@ -1,5 +1,7 @@
 package structures
 
+import "bytes"
+
 // Condition restricts a call that writes, by Redis's words. The values combine with |. A call says what its conditions
 // are about: a key, all of several fields, members and their scores, or deadlines.
 type Condition uint8
@@ -19,6 +21,18 @@ func (c Condition) checkExistence() error {
 		return ErrSyntax
 	}
 	return nil
+}
+
+// Comparison is a condition on the value of a string.
+type Comparison struct {
+	Value []byte
+	// Unequal asks for any other value, or for none; without it the value must be this one.
+	Unequal bool
+}
+
+// holds says whether it does for a key's value, if there is one.
+func (c *Comparison) holds(value []byte, exists bool) bool {
+	return (exists && bytes.Equal(value, c.Value)) != c.Unequal
 }
 
 // Holds says whether a condition about existence holds.

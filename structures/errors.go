@@ -25,6 +25,7 @@ const (
 	ErrHashNotFloat   Error = "ERR hash value is not a float"
 	ErrNaNOrInfinity  Error = "ERR value is NaN or Infinity"
 	ErrSumInfinite    Error = "ERR increment would produce NaN or Infinity"
+	ErrBounds         Error = "ERR the lower bound is greater than the upper bound"
 	ErrOffset         Error = "ERR offset is out of range"
 	ErrBitOffset      Error = "ERR bit offset is not an integer or out of range"
 	ErrBitfieldType   Error = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."

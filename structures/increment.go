@@ -1,6 +1,7 @@
 package structures
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 
@@ -180,4 +181,137 @@ func sumFloat(a, b *big.Float) ([]byte, error) {
 		return nil, ErrSumInfinite
 	}
 	return number.AppendExtended(nil, sum), nil
+}
+
+// Bounds restrict the sum of String.IncrWithin.
+type Bounds struct {
+	// Least and Most are the bounds, both allowed. Default: those of an int64.
+	Least, Most *int64
+	// Saturate makes a sum beyond a bound that bound. Without it nothing is
+	// written then.
+	Saturate bool
+}
+
+// IncrResult is what an increment within bounds did.
+type IncrResult[N int64 | string] struct {
+	// Done says that no bound forbade it, and the value was written.
+	Done bool
+	// Value is the value, and Added what was added to it.
+	Value, Added N
+}
+
+// IncrWithin is Incr within bounds. O(1).
+func (s String) IncrWithin(delta int64, b Bounds) (res IncrResult[int64], err error) {
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	if b.Least != nil {
+		least = *b.Least
+	}
+	if b.Most != nil {
+		most = *b.Most
+	}
+	if least > most {
+		return res, ErrBounds
+	}
+	c, err := s.find()
+	if err != nil {
+		return res, err
+	}
+	text, err := s.short(&c, longestInt, ErrNotInteger)
+	if err != nil {
+		return res, err
+	}
+	old, text, err := increment(text, c.exists, 0, ErrNotInteger)
+	if err != nil {
+		return res, err
+	}
+	sum, ok := add(old, delta)
+	switch {
+	case !ok && delta > 0:
+		sum = most
+	case !ok:
+		sum = least
+	case sum < least:
+		sum, ok = least, false
+	case sum > most:
+		sum, ok = most, false
+	}
+	if !ok && !b.Saturate {
+		res.Value = old
+		return res, nil
+	}
+	if delta, ok = subtract(sum, old); !ok {
+		return res, ErrOverflow
+	}
+	err = s.Txn.PutString(s.Key, strconv.AppendInt(text[:0], sum, 10))
+	return IncrResult[int64]{true, sum, delta}, notifyUnless(s.Txn, EventIncrBy, s.Key, err)
+}
+
+// DecimalBounds are Bounds of String.IncrFloatWithin, in decimal; "" is none. A
+// sum that is no long double is refused if no bound keeps it from that.
+type DecimalBounds struct {
+	Least, Most string
+	Saturate    bool
+}
+
+// clamp returns x, or the bound that it is beyond.
+func (b DecimalBounds) clamp(x *big.Float) (*big.Float, error) {
+	least, most := x, x
+	ok := true
+	if b.Least != "" {
+		least, ok = number.ParseExtended(b.Least)
+	}
+	if ok && b.Most != "" {
+		most, ok = number.ParseExtended(b.Most)
+	}
+	switch {
+	case !ok:
+		return nil, ErrNotFloat
+	case b.Least != "" && b.Most != "" && least.Cmp(most) > 0:
+		return nil, ErrBounds
+	case x.Cmp(least) < 0:
+		return least, nil
+	case x.Cmp(most) > 0:
+		return most, nil
+	}
+	return x, nil
+}
+
+// IncrFloatWithin is IncrFloat within bounds; the result is in decimal. O(1).
+func (s String) IncrFloatWithin(delta string, b DecimalBounds) (res IncrResult[string], err error) {
+	added, ok := number.ParseExtended(delta)
+	if !ok {
+		return res, ErrNotFloat
+	}
+	c, err := s.find()
+	if err != nil {
+		return res, err
+	}
+	text, err := s.short(&c, longestFloat, ErrNotFloat)
+	if err != nil {
+		return res, err
+	}
+	old, err := parseFloat(text, c.exists, ErrNotFloat)
+	if err != nil {
+		return res, err
+	}
+	if old.IsInf() || added.IsInf() {
+		return res, ErrSumInfinite
+	}
+	exact, finite := number.AddExtended(old, added)
+	sum, err := b.clamp(exact)
+	switch {
+	case err != nil:
+		return res, err
+	case sum != exact && !b.Saturate:
+		return IncrResult[string]{Value: string(number.AppendExtended(nil, old)), Added: "0"}, nil
+	case sum == exact && !finite, sum.IsInf():
+		return res, ErrSumInfinite
+	case sum != exact:
+		if added, finite = number.AddExtended(sum, new(big.Float).Neg(old)); !finite {
+			return res, ErrSumInfinite
+		}
+	}
+	text = number.AppendExtended(nil, sum)
+	res = IncrResult[string]{true, string(text), string(number.AppendExtended(nil, added))}
+	return res, notifyUnless(s.Txn, EventIncrByFloat, s.Key, s.put(text))
 }

@@ -10,6 +10,12 @@ func add(a, b int64) (int64, bool) {
 	return sum, (sum > a) == (b > 0)
 }
 
+// subtract returns a-b, and false if that is no int64.
+func subtract(a, b int64) (int64, bool) {
+	difference := a - b
+	return difference, (difference < a) == (b > 0)
+}
+
 // window cuts the inclusive positions start to stop, negative ones counting
 // from the end, to what a sequence of length n has: count positions from first.
 func window(start, stop int64, n int) (first, count int) {

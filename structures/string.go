@@ -50,6 +50,9 @@ func (s String) Len() (int, error) {
 type SetOptions struct {
 	// If is about the key, whatever it holds: IfAbsent or IfPresent.
 	If Condition
+	// Compare, if set, is about the value. A key that holds no string is then
+	// refused. It contradicts If.
+	Compare *Comparison
 	// KeepTTL leaves the deadline as it is. It contradicts Deadline.
 	KeepTTL bool
 	// Get asks for the value that was there, written or not. A key that holds
@@ -75,26 +78,15 @@ type SetResult struct {
 func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 	var res SetResult
 	switch {
-	case o.If > IfPresent, o.KeepTTL && o.Deadline != 0:
+	case o.If > IfPresent, o.If != 0 && o.Compare != nil, o.KeepTTL && o.Deadline != 0:
 		return res, ErrSyntax
 	case o.Deadline < 0:
 		return res, ErrExpireTime
 	case len(value) > MaxString:
 		return res, ErrTooLong
 	}
-	if o.Get || o.If != 0 {
-		slot, _, err := s.Txn.Find(s.Key)
-		if err != nil {
-			return res, err
-		}
-		if o.Get {
-			if res.Old, res.Existed, err = s.Get(nil); err != nil {
-				return res, err
-			}
-		}
-		if !o.If.Holds(slot.Type != keydir.None) {
-			return res, nil
-		}
+	if ok, err := s.allows(o, &res); err != nil || !ok {
+		return res, err
 	}
 	res.Done = true
 	if err := s.put(value); err != nil {
@@ -109,6 +101,40 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 		return res, err
 	}
 	return res, nil
+}
+
+// allows says whether the conditions of Set hold. It puts into res what is asked for.
+func (s String) allows(o SetOptions, res *SetResult) (bool, error) {
+	if !o.Get && o.If == 0 && o.Compare == nil {
+		return true, nil
+	}
+	slot, _, err := s.Txn.Find(s.Key)
+	if err != nil {
+		return false, err
+	}
+	if o.Get || o.Compare != nil {
+		value, exists, err := s.Get(nil)
+		if err != nil {
+			return false, err
+		}
+		if o.Get {
+			res.Old, res.Existed = value, exists
+		}
+		if o.Compare != nil && !o.Compare.holds(value, exists) {
+			return false, nil
+		}
+	}
+	return o.If.Holds(slot.Type != keydir.None), nil
+}
+
+// DeleteIf deletes the key if it holds a string and the comparison holds, and
+// says whether it did; another type is refused. O(length).
+func (s String) DeleteIf(c Comparison) (bool, error) {
+	value, exists, err := s.Get(nil)
+	if err != nil || !exists || !c.holds(value, true) {
+		return false, err
+	}
+	return deleteKey(s.Txn, s.Key)
 }
 
 // Range appends the bytes from start to end, both inclusive, to dst; positions

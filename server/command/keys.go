@@ -14,6 +14,7 @@ import (
 //	MSET key value [key value ...]    {First: 1, Last: -1, Step: 2}
 //	BLPOP key [key ...] timeout       {First: 1, Last: -2, Step: 1}
 //	ZUNION numkeys key [key ...]      {First: 1, Counted: true}
+//	MSETEX numkeys key value [key value ...]  {First: 1, Counted: true, Step: 2}
 //	GEORADIUS key ... [STORE key]     {First: 6, Keyword: "STORE"}
 //	XREAD STREAMS key [key ...] id [id ...]   {First: 1, Keyword: "STREAMS", Half: true}
 //
@@ -23,7 +24,7 @@ type Keys struct {
 	Use     string // as COMMAND INFO lists it: "RO access", "RW insert" ...
 	First   int    // index of the first key; the command's name is argument 0
 	Last    int    // index of the last key relative to First; negative counts from the end, -1 being the last argument
-	Step    int    // distance between keys
+	Step    int    // distance between keys; 0 with Counted is 1
 	Counted bool   // argument First is the number of keys, which follow it
 	Keyword string // upper case: the key follows this word, which is at argument First or later, if it is there at all
 
@@ -66,11 +67,11 @@ func (k *Keys) isScattered() bool { return k.Unknown || k.Keyword != "" }
 func (k *Keys) span(args [][]byte) (first, end, step int) {
 	switch {
 	case k.Counted:
-		n := leadingInt(args[k.First])
-		if n <= 0 || n > len(args)-k.First-1 {
+		n, step := leadingInt(args[k.First]), max(k.Step, 1)
+		if n <= 0 || n > (len(args)-k.First-1)/step {
 			return 0, 0, 1
 		}
-		return k.First + 1, k.First + n + 1, 1
+		return k.First + 1, k.First + n*step + 1, step
 	case k.Last < 0:
 		return k.First, min(len(args), len(args)+k.Last+1), k.Step
 	}

@@ -32,6 +32,7 @@ var stringCommands = InGroup(GroupString, []*Command{
 	{Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO access"), Run: mgetCommand},
 	{Name: "mset", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Last: -1, Step: 2}}, Run: msetCommand},
 	{Name: "msetnx", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW insert", First: 1, Last: -1, Step: 2}}, Run: msetnxCommand},
+	{Name: "msetex", Arity: -4, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Counted: true, Step: 2}}, Run: msetexCommand},
 	{Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: func(c *Call) error { return incr(c, 1) }},
 	{Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
 		Run: func(c *Call) error { return incr(c, -1) }},
@@ -70,49 +71,84 @@ func getrangeCommand(c *Call) error {
 	return c.appendedBulk(c.Tx.String(c.Key(1)).Range(c.Out.BeginBulk(), start, end))
 }
 
-// setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key
-// holds. The same word may stand twice; two words that contradict each other are a syntax error,
-// whatever their order. GET replies with the old value, also if NX or XX prevents the write, and
-// fails with WRONGTYPE if the key holds no string: only a SET without GET replaces a value of any
-// type.
-func setCommand(c *Call) error {
-	var room [4]db.WriteOption
-	options := room[:0]
-	var absent, present, keep, get bool
-	deadline := 0 // index of the word that introduces the deadline
-	for i := 3; i < len(c.Args); i++ {
-		more := i+1 < len(c.Args)
-		word := c.Args[i]
+// setWords are the words after the value of SET, or after the pairs of MSETEX: where the condition and the deadline stand, 0
+// for none, and which of the others are there.
+type setWords struct {
+	condition, deadline int
+	keep, get           bool
+}
+
+// setWords reads them from argument i on. The same word may stand twice; two words that contradict each other are a syntax
+// error, whatever their order. Only SET knows GET, and conditions on the value.
+func (c *Call) setWords(i int, isSet bool) (w setWords, err error) {
+	for ; i < len(c.Args); i++ {
+		word, more := c.Args[i], i+1 < len(c.Args)
 		switch {
-		case equalFold(word, "nx") && !present:
-			absent, options = true, append(options, db.IfAbsent)
-		case equalFold(word, "xx") && !absent:
-			present, options = true, append(options, db.IfPresent)
-		case equalFold(word, "get"):
-			get, options = true, append(options, db.ReturnOld)
-		case equalFold(word, "keepttl") && deadline == 0:
-			keep, options = true, append(options, db.KeepTTL)
-		case isDeadline(word) && more && !keep && (deadline == 0 || sameKeyword(word, c.Args[deadline])):
-			deadline = i
+		case isExistence(word) && (w.condition == 0 || sameKeyword(word, c.Args[w.condition])):
+			w.condition = i
+		case isSet && isComparison(word) && more && (w.condition == 0 || sameKeyword(word, c.Args[w.condition])):
+			w.condition = i
+			i++
+		case isSet && equalFold(word, "get"):
+			w.get = true
+		case equalFold(word, "keepttl") && w.deadline == 0:
+			w.keep = true
+		case isDeadline(word) && more && !w.keep && (w.deadline == 0 || sameKeyword(word, c.Args[w.deadline])):
+			w.deadline = i
 			i++
 		default:
-			return ErrSyntax
+			return w, ErrSyntax
 		}
 	}
-	if deadline > 0 {
-		ms, err := c.parseDeadline(deadline, c.Arg(deadline+1), "set")
+	return w, nil
+}
+
+// options appends what the words say. The deadline is checked before the condition, which may have to read the key.
+func (w setWords) options(c *Call, to []db.WriteOption) ([]db.WriteOption, error) {
+	if w.deadline > 0 {
+		ms, err := c.parseDeadline(w.deadline, c.Arg(w.deadline+1), c.Command.Name)
 		if err != nil {
-			return err
+			return to, err
 		}
-		options = append(options, db.ExpireAt(time.UnixMilli(ms)))
+		to = append(to, db.ExpireAt(time.UnixMilli(ms)))
+	}
+	if w.keep {
+		to = append(to, db.KeepTTL)
+	}
+	if w.get {
+		to = append(to, db.ReturnOld)
+	}
+	if w.condition > 0 {
+		condition, err := c.setCondition(w.condition)
+		if err != nil {
+			return to, err
+		}
+		to = append(to, condition)
+	}
+	return to, nil
+}
+
+// setCommand is SET. The order of the checks is Redis's: the words, the deadline, then what the key
+// holds. GET replies with the old value, also if a condition prevents the write, and
+// fails with WRONGTYPE if the key holds no string: only a SET without GET, and without a condition on the value,
+// replaces a value of any type.
+func setCommand(c *Call) error {
+	w, err := c.setWords(3, true)
+	if err != nil {
+		return err
+	}
+	var room [4]db.WriteOption
+	options, err := w.options(c, room[:0])
+	if err != nil {
+		return err
 	}
 	result, err := c.Tx.String(c.Key(1)).Set(c.Arg(2), options...)
 	switch {
 	case err != nil:
 		return err
-	case get && result.Existed:
+	case w.get && result.Existed:
 		c.Out.Bulk(result.Old)
-	case get || !result.Done:
+	case w.get || !result.Done:
 		c.Out.Null()
 	default:
 		return c.OK()
@@ -221,6 +257,37 @@ func msetnxCommand(c *Call) error {
 	return c.written(c.Tx.Keyspace().PutWith(pairs, db.IfAbsent))
 }
 
+// msetexCommand is MSETEX: all or none, with one condition and one deadline for all keys.
+func msetexCommand(c *Call) error {
+	n, ok := number.ParseInt(c.Args[1])
+	switch {
+	case !ok || n < 1:
+		return errPairCount
+	case n > int64(len(c.Args)-2)/2:
+		return errPairsMissing
+	}
+	end := 2 + 2*int(n)
+	w, err := c.setWords(end, false)
+	if err != nil {
+		return err
+	}
+	options, err := w.options(c, nil)
+	if err != nil {
+		return err
+	}
+	pairs := make([]db.Pair, 0, n)
+	for i := 2; i < end; i += 2 {
+		pairs = append(pairs, db.Pair{Key: string(c.Arg(i)), Value: c.Arg(i + 1)})
+	}
+	return c.written(c.Tx.Keyspace().PutWith(pairs, options...))
+}
+
+// The refusals of MSETEX.
+const (
+	errPairCount    Error = "ERR invalid numkeys value"
+	errPairsMissing Error = "ERR wrong number of key-value pairs"
+)
+
 // incr is INCR and its relatives. An overflow is refused; the value keeps its deadline. The sum is
 // written as decimal text: a string that holds a number is not stored in another way.
 func incr(c *Call, delta int64) error {
@@ -237,9 +304,9 @@ func decrbyCommand(c *Call, n int64) error {
 	return incr(c, -n)
 }
 
-// setUse is what SET does with its key: it reads it with the word GET only.
+// setUse is what SET does with its key: it reads it with the word GET, or with a condition on the value, only.
 func setUse(args [][]byte) string {
-	if slices.ContainsFunc(args[min(3, len(args)):], func(arg []byte) bool { return equalFold(arg, "get") }) {
+	if slices.ContainsFunc(args[min(3, len(args)):], func(arg []byte) bool { return equalFold(arg, "get") || isComparison(arg) }) {
 		return "RW access update"
 	}
 	return "OW update"

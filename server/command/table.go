@@ -79,7 +79,7 @@ func InGroup(group Group, rows []*Command) []*Command {
 // the store, and need no more of the session than Host lends them.
 func Data() []*Command {
 	return slices.Concat(
-		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, hashCommands, listCommands, setCommands, setCombineCommands,
+		keyCommands, keyExpireCommands, keyspaceCommands, stringCommands, stringCompareCommands, stringIncrexCommands, hashCommands, listCommands, setCommands, setCombineCommands,
 		sortedSetCommands, sortedSetRangeCommands, sortedSetCombineCommands, maintenanceCommands,
 		hashExpireCommands, bitmapCommands, hyperLogLogCommands,
 		blockingCommands, streamCommands, streamGroupCommands, streamInfoCommands, geoCommands, keyCopyCommands, dumpCommands, objectCommands, memoryCommands, sortCommands,

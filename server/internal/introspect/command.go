@@ -91,7 +91,7 @@ func keySpecification(k command.Keys) []command.Fact {
 		}
 		begin = kind("keyword", command.Fact{Name: "keyword", Value: k.Keyword}, command.Fact{Name: "startfrom", Value: k.First})
 	case k.Counted:
-		find = kind("keynum", command.Fact{Name: "keynumidx", Value: 0}, command.Fact{Name: "firstkey", Value: 1}, command.Fact{Name: "keystep", Value: 1})
+		find = kind("keynum", command.Fact{Name: "keynumidx", Value: 0}, command.Fact{Name: "firstkey", Value: 1}, command.Fact{Name: "keystep", Value: max(k.Step, 1)})
 	}
 	return []command.Fact{{Name: "flags", Value: command.SimpleSet(strings.Fields(k.Use))}, {Name: "begin_search", Value: begin}, {Name: "find_keys", Value: find}}
 }
