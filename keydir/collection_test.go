@@ -296,6 +296,7 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 			m.delete(t, name())
 			m.move(t, r, name())
 		}
+		m.movePages(t)
 		check(t, d)
 		m.equal(t, r)
 	}
