@@ -206,6 +206,33 @@ func TestOrphansBeyondBacklog(t *testing.T) {
 	}
 }
 
+// TestOrphansAfterRestart: of an old master that was ended in order, and started again, the bytes are counted.
+func TestOrphansAfterRestart(t *testing.T) {
+	m := &restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0"}
+	first, second := m.start(), startInstance(t, "redis")
+	defer func() { m.end() }()
+	_, port, _ := net.SplitHostPort(m.address)
+	second.must("REPLICAOF", "127.0.0.1", port)
+	awaitCaughtUp(t, first, second.client)
+	first.must("SET", "shared", "1")
+	awaitCaughtUp(t, first, second.client)
+	second.must("REPLICAOF", "NO", "ONE")
+	await(t, "it is alone", func() bool { return first.info("replication", "connected_slaves") == "0" })
+	first.must("SET", "alone", "1")
+	to := offset(t, first)
+	m.end()
+	first = m.start()
+	want(t, first, "1", "GET", "alone")
+	first.must("REPLICAOF", "127.0.0.1", second.port)
+	awaitCaughtUp(t, second.client, first)
+	wantSame(t, second.client, first)
+	o := onlyOrphans(t, m.dir)
+	wantSpan(t, &o, parting(t, second.client), to)
+	if o.Commands != 0 || o.Before == 0 {
+		t.Errorf("it says %+v", o.Header)
+	}
+}
+
 // TestOrphansWithoutInfo: a master that does not tell where the histories parted is followed all the same, and all is kept that is
 // known.
 func TestOrphansWithoutInfo(t *testing.T) {

@@ -215,6 +215,14 @@ func TestLinkAsksForHistory(t *testing.T) {
 			}
 		}
 	}
+	// One that was asked to become the master had the stream of this server until then.
+	heir := NewLink(Options{Known: true, Origin: at("a", 40, 0), AsksHistory: true, TakeOver: true}, Replica{})
+	if _, err := heir.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n" + info("role:slave", "master_replid:"+id["a"], "master_replid2:"+none, "master_repl_offset:35", "second_repl_offset:-1") + full)); err != nil {
+		t.Fatal(err)
+	}
+	if h := heir.History(); !heir.TookOver() || h != (History{id["b"], 77, id["a"], 35}) {
+		t.Errorf("of one that has become the master: %+v", h)
+	}
 	l := NewLink(Options{Known: true, AsksHistory: true}, Replica{})
 	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$99999999\r\n")); err == nil {
 		t.Error("a reply of 100 MB is waited for")
