@@ -83,7 +83,7 @@ func newApp(t *terminal.Streams) *cli.App {
 		Commands: []*cli.Command{
 			shellCommand(t), execCommand(t), cliCommand(t), serveCommand(t),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), restoreCommand(t), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), restoreCommand(t), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t), orphansCommand(t),
 			doctorCommand(t), topCommand(t), benchCommand(t),
 			completionCommand(t), manCommand(t), versionCommand(t),
 		},

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,31 @@ func TestDiagnoses(t *testing.T) {
 		if test.got.State != test.want || (test.got.Advice == "") != (test.want == stateOK) || test.got.Found == "" {
 			t.Errorf("%+v, want %s", test.got, test.want)
 		}
+	}
+}
+
+// What a demoted master alone had is named, and nothing else in that directory.
+func TestOrphansAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "orphans"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"notes", strings.Repeat("a", 40) + "-7.resp.new"} {
+		if err := os.WriteFile(filepath.Join(dir, "orphans", name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := func() bool {
+		return slices.ContainsFunc(examineStore(t.Context(), dir), func(d diagnosis) bool { return d.Name == "orphans" && d.State == stateWarning })
+	}
+	if named() {
+		t.Error("orphans are named, and there are none")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "orphans", strings.Repeat("a", 40)+"-7.resp"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !named() {
+		t.Error("orphans are not named")
 	}
 }
 

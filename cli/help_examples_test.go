@@ -62,6 +62,7 @@ var exampleNames = []struct{ command, from, to string }{
 
 // exampleBefore makes what the examples of a command need beyond the directory that all have.
 var exampleBefore = map[string]string{
+	"orphans": `mkdir data/orphans && printf '*2\r\n$4\r\nECHO\r\n$163\r\n{"version":1,"replid":"2c1f00112233445566778899aabbccddeeff0011","from":4711,"to":4810,"before":300,"commands":2,"time":"2026-11-29T00:00:00Z","crc32c":1027894747}\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$6\r\nuser:1\r\n$12\r\nAda Lovelace\r\n*2\r\n$4\r\nINCR\r\n$6\r\nvisits\r\n*1\r\n$4\r\nEXEC\r\n' > data/orphans/2c1f00112233445566778899aabbccddeeff0011-4411.resp`,
 	"restore": "stave backup data - | gzip > data.tar.gz && stave backup data mnt/backups/tuesday && rm -r data",
 	"serve":   "cat stave.conf >> settings && mv settings stave.conf",
 }

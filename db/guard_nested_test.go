@@ -146,7 +146,11 @@ var storeUses = map[string]struct {
 	"SetReplicaAt": {func(_ *testing.T, s *db.Store) error {
 		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func() (serverside.Origin, bool) { return serverside.Origin{}, false })
 	}, true},
-	"KeepOrigin":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
+	"KeepOrigin": {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
+	"KeepOrphans": {func(_ *testing.T, s *db.Store) error {
+		_, err := serverside.DB.KeepOrphans(s, "x.resp", [][]byte{[]byte("x")})
+		return err
+	}, false},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},
 	"HoldWrites":     {func(_ *testing.T, s *db.Store) error { return serverside.DB.HoldWrites(s, false) }, true},
 	"BeginLoading":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.BeginLoading(s) }, true},

@@ -41,6 +41,7 @@ func init() {
 		Shadow:                (*Tx).shadow,
 		Install:               (*Store).install,
 		EndLoading:            (*Store).dropLoaded,
+		KeepOrphans:           (*Store).keepOrphans,
 		FlushWith:             (*Store).flushWith,
 		SwapWith:              (*Store).swapWith,
 	})

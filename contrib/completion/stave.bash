@@ -3,7 +3,7 @@ _stave() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
-		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor top bench completion man version help help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup restore stats inspect dump tail orphans doctor top bench completion man version help help' -- "$cur"))
 		return
 	fi
 	[[ $cur == -* ]] || return
@@ -23,6 +23,7 @@ _stave() {
 	inspect) words='--dir --biggest --json --html --quiet --help' ;;
 	dump) words='--values --json --help' ;;
 	tail) words='--dir --since --last --follow --db --match --help' ;;
+	orphans) words='--dir --json --help' ;;
 	doctor) words='--dir --json --addr --user --tls --cacert --cert --key --sni --help' ;;
 	top) words='--host --port --addr --user --tls --cacert --cert --key --sni --every --count --help' ;;
 	bench) words='--size --threads --sync --only --json --quiet --help' ;;

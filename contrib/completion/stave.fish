@@ -2,7 +2,7 @@
 
 function __fish_stave_no_subcommand --description 'Test if there has been any subcommand yet'
     for i in (commandline -opc)
-        if contains -- $i shell exec cli serve import export merge check repair backup restore stats inspect dump tail doctor top bench completion man version help h
+        if contains -- $i shell exec cli serve import export merge check repair backup restore stats inspect dump tail orphans doctor top bench completion man version help h
             return 1
         end
     end
@@ -204,6 +204,10 @@ complete -c stave -n '__fish_seen_subcommand_from tail' -f -l last -r -d 'withou
 complete -c stave -n '__fish_seen_subcommand_from tail' -f -l follow -s f -d 'go on with the commits that come'
 complete -c stave -n '__fish_seen_subcommand_from tail' -f -l db -s n -r -d 'show changes of namespace `N` alone'
 complete -c stave -n '__fish_seen_subcommand_from tail' -f -l match -r -d 'show changes of the keys that match the glob `PATTERN`, and of whole namespaces'
+complete -c stave -n '__fish_seen_subcommand_from orphans' -f -l help -s h -d 'show help'
+complete -r -c stave -n '__fish_stave_no_subcommand' -a 'orphans' -d 'Lists the commits that a demoted master alone had, and prints them as commands'
+complete -c stave -n '__fish_seen_subcommand_from orphans' -f -l dir -s d -r -d 'open the store in directory `DIR`'
+complete -c stave -n '__fish_seen_subcommand_from orphans' -f -l json -d 'print an object for each file'
 complete -c stave -n '__fish_seen_subcommand_from doctor' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'doctor' -d 'Examines the machine and the directory of a store, or a running server, and says what to do'
 complete -c stave -n '__fish_seen_subcommand_from doctor' -f -l dir -s d -r -d 'open the store in directory `DIR`'

@@ -17,6 +17,7 @@ Register-ArgumentCompleter -Native -CommandName stave -ScriptBlock {
 		'inspect' = '--dir --biggest --json --html --quiet --help'
 		'dump' = '--values --json --help'
 		'tail' = '--dir --since --last --follow --db --match --help'
+		'orphans' = '--dir --json --help'
 		'doctor' = '--dir --json --addr --user --tls --cacert --cert --key --sni --help'
 		'top' = '--host --port --addr --user --tls --cacert --cert --key --sni --every --count --help'
 		'bench' = '--size --threads --sync --only --json --quiet --help'

@@ -26,5 +26,8 @@ type Change = calls.Change
 // Origin is where a replica stands in the stream of its master.
 type Origin = calls.Origin
 
+// OrphansDir is the directory of what DB.KeepOrphans keeps.
+const OrphansDir = calls.OrphansDir
+
 // IsReplica is the first byte of what DB.SetReplicaOf gets for a replica.
 const IsReplica = calls.IsReplica

@@ -44,6 +44,9 @@ type Origin struct {
 	Database int
 }
 
+// OrphansDir is the directory, in that of the store, with what KeepOrphans keeps: files of package internal/orphans.
+const OrphansDir = "orphans"
+
 // IsReplica is the first byte of what SetReplicaOf gets for a replica.
 const IsReplica = 'r'
 
@@ -146,6 +149,9 @@ type DB[Store, Tx, Keyspace any] struct {
 	// KeepOrigin notes where a replica stands, where that is not in a commit of what came before it: there was nothing to be
 	// written. It is durable.
 	KeepOrigin func(s Store, o Origin) error
+	// KeepOrphans writes a file of what the store has alone into its directory OrphansDir, before that is replaced. It is
+	// durable. A file of that name is of the same bytes, and stays: isNew is false. It needs no lock.
+	KeepOrphans func(s Store, name string, parts [][]byte) (isNew bool, err error)
 	// BeginLoading makes empty shadows of all namespaces, for Shadow, in place of those of before. It fails where the store has
 	// more namespaces than can have shadows, or keys in their place.
 	BeginLoading func(s Store) error

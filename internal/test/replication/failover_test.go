@@ -307,7 +307,7 @@ func TestFailoverRefusedByTarget(t *testing.T) {
 				return
 			}
 			c := resp.NewDecoder(conn)
-			for range 4 { // PING, two REPLCONF, PSYNC
+			for range 5 { // PING, two REPLCONF, INFO, PSYNC
 				r, err := c.Read()
 				if err != nil {
 					break

@@ -78,6 +78,45 @@ func TestSentinel(t *testing.T) {
 	t.Log(l.wantKept(t))
 }
 
+// TestSentinelOrphans: a master that is stopped for a while, or replaced on purpose, goes on acknowledging until a Sentinel makes it a
+// replica. All that is lost of that is in a file of the one that alone had it.
+func TestSentinelOrphans(t *testing.T) {
+	g := startGroup(t, groupOptions{kinds: "stave stave stave", patient: *isPatient})
+	l := startLoad(g, fewClients, 2)
+	for round := range *failovers {
+		g.awaitHealthy()
+		enough := l.count() + 100
+		await(t, "writes are confirmed", func() bool { return l.count() >= enough })
+		t.Log(g.fail(3*round + 1 + round%2)) // not by kill -9
+	}
+	g.awaitHealthy()
+	l.end()
+	g.awaitHealthy()
+	kept, files := map[string]bool{}, 0
+	for _, n := range g.nodes {
+		for name, o := range orphansIn(t, filepath.Join(n.dir, "data")) {
+			files++
+			if o.Before != 0 {
+				t.Errorf("%s says that %d bytes before are lost", name, o.Before)
+			}
+			for _, c := range o.commands {
+				if c[0] == "SADD" {
+					for _, element := range c[2:] {
+						kept[c[1]+" "+element] = true
+					}
+				}
+			}
+		}
+	}
+	lost, all := missing(g.master(), l.acked)
+	for _, one := range lost {
+		if !kept[one] {
+			t.Errorf("%s was acknowledged, is lost, and is in no file", one)
+		}
+	}
+	t.Logf("%d of %d are lost, and %d are in %d files", len(lost), all, len(kept), files)
+}
+
 // TestSentinelConfirmed: of a pair, with min-replicas-to-write 1, nothing is lost that WAIT 1 has confirmed.
 func TestSentinelConfirmed(t *testing.T) {
 	g := startGroup(t, groupOptions{kinds: "stave stave", settings: "min-replicas-to-write 1\n", patient: *isPatient})

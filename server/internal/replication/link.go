@@ -39,6 +39,7 @@ type Options struct {
 	Origin         Origin // where the replica stands, if Known
 	Known          bool
 	TakeOver       bool // the master is a replica of this server's, and is to become the master first
+	AsksHistory    bool // the master is asked by INFO where its history and that of the replica parted: see History
 }
 
 // Replica is what a link does to its replica. An error ends the link.
@@ -86,6 +87,8 @@ type Link struct {
 	partial bool // the master has continued from the known origin
 	asked   bool // the master was asked to become one
 	took    bool // and is one
+	theirs  History
+	info    int // bytes of the master's INFO that have not arrived
 
 	at     Origin // after what has been applied
 	onDisk mark   // what is known to be on the replica's disk
@@ -121,6 +124,7 @@ const (
 	stepPort
 	stepAddress
 	stepCapabilities
+	stepHistory
 	stepPSYNC
 	stepFile
 )
@@ -210,7 +214,9 @@ func (l *Link) Feed(in []byte) (rest []byte, err error) {
 		if len(line) > maxLine {
 			return nil, errors.New("the master's reply has no end")
 		}
-		if err := l.reply(strings.TrimSuffix(string(line), "\r")); err != nil {
+		if l.info > 0 {
+			l.takeInfo(string(line))
+		} else if err := l.reply(strings.TrimSuffix(string(line), "\r")); err != nil {
 			return nil, err
 		}
 	}
@@ -258,7 +264,9 @@ func (l *Link) reply(line string) error {
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
 		}
-		l.synchronize()
+		l.askHistory()
+	case stepHistory:
+		return l.beginInfo(line)
 	case stepPSYNC:
 		return l.synchronized(line)
 	case stepFile:
@@ -333,6 +341,7 @@ func (l *Link) synchronized(line string) (err error) {
 		if l.at.ReplID, err = parseReplID(words[1]); err == nil {
 			l.at.Offset, err = parseOffset(words[2])
 		}
+		l.theirs = l.theirs.now(words[1], l.at.Offset, l.asked)
 		l.step, l.took = stepFile, l.asked
 	case len(words) >= 1 && len(words) <= 2 && words[0] == "+CONTINUE":
 		if !l.options.Known {
@@ -384,7 +393,7 @@ func (l *Link) file(line string) error {
 // begin begins with the stream.
 func (l *Link) begin() {
 	l.phase = Streaming
-	l.parser = resp.NewParser(resp.Limits{Bulk: maxArgument})
+	l.parser = streamParser()
 	l.arrived, l.after, l.database = l.at.Offset, l.at.Offset, l.at.Database
 	l.acknowledge()
 }

@@ -41,6 +41,7 @@ type Stream struct {
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
 	received  bool   // it is a master's, whose bytes this server passes on
+	demoted   bool   // it was this server's own, and no other server has gone on with it or replaced it yet
 	blocks    []*block
 	limit     int64 // bytes of blocks that are kept
 	feeders   []*Feeder
@@ -52,9 +53,10 @@ type Stream struct {
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
 // is at, and with it all later ones; the stream holds those of the backlog.
 type block struct {
-	start int64 // offset of the stream before data
-	data  []byte
-	next  *block
+	start    int64 // offset of the stream before data
+	database int   // that the stream has selected there; -1: it selects one before the next commit
+	data     []byte
+	next     *block
 }
 
 // NewID is an id that no stream has had.
@@ -87,7 +89,7 @@ func (s *Stream) Begin() {
 
 func (s *Stream) begin() {
 	s.begun = true
-	s.blocks = []*block{{start: s.offset}}
+	s.blocks = []*block{{start: s.offset, database: s.database}}
 }
 
 // offerMessages lets clients' messages be added where the stream is this server's own.
@@ -166,8 +168,9 @@ func (s *Stream) Written(c serverside.Commit) {
 	if s.database != c.First {
 		s.append(commandOf("SELECT", strconv.Itoa(c.First)))
 	}
-	s.database = c.Last
+	s.database = c.First // where a new block begins
 	s.append(c.RESP)
+	s.database = c.Last
 	s.committed = s.offset
 	s.trim()
 	s.wake()
@@ -242,7 +245,7 @@ func (s *Stream) append(b []byte) {
 
 // extend adds a block.
 func (s *Stream) extend(data []byte) {
-	next := &block{start: s.offset, data: data}
+	next := &block{start: s.offset, database: s.database, data: data}
 	s.blocks[len(s.blocks)-1].next = next
 	s.blocks = append(s.blocks, next)
 }

@@ -33,6 +33,7 @@ func (s *Stream) Pass(received []byte, after Origin, apply func() error) error {
 		return fmt.Errorf("BUG: replication: %d bytes at %d are to be passed on up to %d", len(received), s.offset, after.Offset)
 	}
 	s.continueAs(string(after.ReplID[:]))
+	s.demoted = false
 	s.append(received)
 	s.database, s.committed = after.Database, s.offset
 	s.trim()
@@ -45,6 +46,7 @@ func (s *Stream) ContinueAs(id [replIDSize]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.continueAs(string(id[:]))
+	s.demoted = false
 }
 
 func (s *Stream) continueAs(id string) {
@@ -73,7 +75,7 @@ func (s *Stream) Receive(at Origin) {
 	defer s.mu.Unlock()
 	s.id, s.former, s.formerEnd = string(at.ReplID[:]), "", -1
 	s.offset, s.committed, s.database, s.received = at.Offset, at.Offset, at.Database, true
-	s.asked = 0
+	s.asked, s.demoted = 0, false
 	s.endFeeders()
 	s.begin()
 	s.offerMessages()
@@ -93,7 +95,7 @@ func (s *Stream) Origin() (at Origin, ok bool) {
 // first.
 func (s *Stream) demote() (at Origin, ok bool) {
 	s.mu.Lock()
-	s.received = s.begun
+	s.received, s.demoted = s.begun, s.begun
 	s.offerMessages()
 	s.mu.Unlock()
 	return s.Origin()
@@ -105,6 +107,7 @@ func (s *Stream) promote() {
 	defer s.mu.Unlock()
 	s.continueAs(NewID())
 	s.received, s.database = false, -1
+	s.demoted = false
 	s.offerMessages()
 }
 
@@ -132,6 +135,6 @@ func (s *Stream) cut(take func(cut func()) (*db.Store, error), cut func()) (*db.
 func (s *Stream) lead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.received = false
+	s.received, s.demoted = false, false
 	s.offerMessages()
 }

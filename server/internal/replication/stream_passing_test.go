@@ -65,7 +65,7 @@ func (p *passes) want(what, got, want string) {
 	}
 }
 
-var id = map[string]string{"a": strings.Repeat("a", replIDSize), "b": strings.Repeat("b", replIDSize)}
+var id = map[string]string{"a": strings.Repeat("a", replIDSize), "b": strings.Repeat("b", replIDSize), "c": strings.Repeat("c", replIDSize)}
 
 const ended = "(the stream began anew, or has another id: the replica is to ask again)"
 

@@ -26,6 +26,7 @@ type MasterLink struct {
 	newSession func() *session.Session
 	options    MasterOptions
 	retries    retries // what of it is logged
+	wentOn     bool    // the server has gone on with the stream of its present master: it has nothing of another one
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
@@ -103,7 +104,7 @@ func (m *MasterLink) handOver(ctx context.Context) {
 func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	f, logger := &m.server.Following, m.server.Options.Logger
 	wait := firstRetry
-	m.retries = retries{}
+	m.retries, m.wentOn = retries{}, false
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := m.once(ctx, master)
@@ -184,7 +185,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
-	o.TakeOver = f.Status().HandsOver
+	o.TakeOver, o.AsksHistory = f.Status().HandsOver, o.Known && !m.wentOn
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
 		return stream.Pass(received, after, func() error {
 			if len(commands) == 0 {
@@ -315,6 +316,9 @@ func (l *link) synchronize(rest []byte) error {
 		l.server.Options.Logger.Info("full synchronization begins", "master", l.RemoteAddr(), "replid", string(at.ReplID[:]), "offset", at.Offset)
 	}
 	f.Report(l.master, func(s *shared.LinkStatus) { s.State, s.SyncBytes = shared.LinkSyncing, 0 })
+	if err := l.keepOrphans(isLogged); err != nil {
+		return fmt.Errorf("full synchronization: %w", err)
+	}
 	start := time.Now()
 	err := l.Load(rest, fileReader{l})
 	if err != nil {
@@ -324,6 +328,23 @@ func (l *link) synchronize(rest []byte) error {
 		l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
 	}
 	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++; s.Ignored = 0 })
+	return nil
+}
+
+// keepOrphans keeps what the server alone has, before the master's data replace it.
+func (l *link) keepOrphans(isLogged bool) error {
+	v := l.server
+	o, err := replication.KeepOrphans(v.Store, v.Replicas.Stream, l.History(), time.Now())
+	logger := v.Options.Logger.With("master", l.master)
+	switch {
+	case err != nil:
+		return err
+	case o.IsNew:
+		logger.Warn("this server has commits that its master has not, which replaces them: they are kept in a file (stave orphans)", "file", o.Name, "commands", o.Commands,
+			"bytes", o.To-o.From, "bytes before, not known any more", o.Before, "parted", o.Parted)
+	case isLogged && o.Name == "" && !o.Parted && v.Store.Stats().Keys > 0:
+		logger.Info("the master replaces all data, and where its history and that of this server parted is not known: nothing is kept of what this server alone has")
+	}
 	return nil
 }
 
@@ -357,6 +378,7 @@ func (l *link) report() {
 		}
 		s.Offset, s.ReplID = at.Offset, string(at.ReplID[:])
 	})
+	l.wentOn = l.wentOn || isNew
 	if isNew && l.retries.up(time.Now()) {
 		l.server.Options.Logger.Info("the link to the master is up", "master", l.master, "failures", l.retries.failures, "goes on", l.IsPartial(), "offset", at.Offset)
 	}
