@@ -77,6 +77,9 @@ func (f *follower) exchange(ctx context.Context, fresh *Store, install func() (a
 	s.system.Names = fresh.system.Names
 	s.system.Changes.Add(1)
 	s.system.Mu.Unlock()
+	s.man.mu.Lock()
+	s.man.Features |= fresh.man.Features // those of what fresh has read
+	s.man.mu.Unlock()
 	s.dead.forget()
 	for _, sg := range fresh.follower.o.tail { // until start looks again the writer may have rolled back what was read of them
 		sg.Unsettled.Store(max(sg.Chain.From, format.SegmentHeaderSize))

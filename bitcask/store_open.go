@@ -136,6 +136,9 @@ func open(ctx context.Context, dir string, o *Options) (opened *Store, err error
 	if err := s.load(); err != nil {
 		return nil, err
 	}
+	if err := s.learnFeatures(); err != nil {
+		return nil, err
+	}
 	if len(s.recovery.Damage) > 0 && s.outdated() {
 		return nil, errOutdated // what is missing may have been merged
 	}
@@ -289,6 +292,20 @@ func (s *opener) outdated() bool {
 	}
 	same := now.NextID == s.man.NextID && slices.Equal(now.Tail, s.man.Tail) && maps.Equal(now.Sealed, s.man.Sealed)
 	return now.Close() == nil && !same
+}
+
+// learnFeatures learns the features that a live writer alongside us has announced since we read the manifest: what it
+// has written by then may use them, and has been read.
+func (s *opener) learnFeatures() error {
+	if !s.opts.ReadOnly {
+		return nil
+	}
+	now, err := manifest.Read(s.opts.seam.FS, s.dir, vfs.ReadOnly, s.tolerance())
+	if err != nil {
+		return err
+	}
+	s.man.Features |= now.Features
+	return now.Close()
 }
 
 // noteOpening notes in the manifest that this writer gives the sequence numbers from here on. A full disk is no reason

@@ -60,12 +60,6 @@ func (t *Tx) announcePlaces() error {
 	return nil
 }
 
-// DeletePlace removes the list element at a place. It reports whether it was there.
-func (t *Tx) DeletePlace(ns int, key string, coll keydir.Collection, at keydir.ListPlace) (bool, error) {
-	n, err := t.DeleteRange(ns, key, coll, at, at)
-	return n > 0, err
-}
-
 // DeleteRange removes the elements of a list from one place to another, both included. One tombstone covers them all. A
 // full disk may not take the note in the manifest that there are such tombstones: then each element has its own. It may
 // not take the note that there are holes either: then nothing is removed in the middle.

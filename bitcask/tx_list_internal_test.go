@@ -35,6 +35,11 @@ func deleteRange(t *testing.T, s *Store, from, to int64) (n int) {
 	return n
 }
 
+// deletePlace removes one of them.
+func deletePlace(tx *Tx, at keydir.ListPlace) error {
+	return second(tx.DeleteRange(0, "list", collectionOf(tx, "list"), at, at))
+}
+
 // indexesOf are the indexes that the list has.
 func indexesOf(t *testing.T, s *Store) (list []int64) {
 	tx, err := s.Begin(false, "list")
@@ -100,7 +105,7 @@ func TestRangeOnFullDisk(t *testing.T) {
 func TestPlacesFeature(t *testing.T) {
 	for name, change := range map[string]func(tx *Tx, coll keydir.Collection) error{
 		"a hole": func(tx *Tx, coll keydir.Collection) error {
-			return second(tx.DeletePlace(0, "list", coll, keydir.ListPlace{Index: 4}))
+			return deletePlace(tx, keydir.ListPlace{Index: 4})
 		},
 		"a range": func(tx *Tx, coll keydir.Collection) error {
 			return second(tx.DeleteRange(0, "list", coll, keydir.ListPlace{Index: 4}, keydir.ListPlace{Index: 5}))
@@ -153,7 +158,7 @@ func TestHolesThatNobodyAnnounced(t *testing.T) {
 	fillList(t, s, 10)
 	commitNewer(t, s, func(tx *Tx) {
 		s.man.noted.Store(uint32(manifest.FeaturePlaces)) // as if it were there
-		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), keydir.ListPlace{Index: 4})))
+		must(t, deletePlace(tx, keydir.ListPlace{Index: 4}))
 		s.man.noted.Store(0)
 	})
 	check := func() (list []Finding) {
@@ -173,6 +178,34 @@ func TestHolesThatNobodyAnnounced(t *testing.T) {
 		t.Errorf("left: %v", list)
 	}
 	must(t, s.Close())
+}
+
+// TestHolesOfALiveWriter: a store that is opened for reading while its writer announces holes, and makes the first one, knows that they are
+// announced, however it meets them: a check finds nothing, and a backup announces them.
+func TestHolesOfALiveWriter(t *testing.T) {
+	mem := vfs.NewMem()
+	w, err := Open("d", &Options{seam: seam.Options{FS: mem}})
+	must(t, err)
+	fillList(t, w, 10)
+	fault := vfstest.NewFault(mem)
+	hole := int64(1)
+	fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpOpen}, Path: "*.data", Do: func(vfstest.Event) { // the manifest has been read
+		deleteRange(t, w, hole, hole)
+		hole++
+	}})
+	s, err := Open("d", &Options{ReadOnly: true, seam: seam.Options{FS: fault}})
+	must(t, err)
+	if list := indexesOf(t, s); hole != 2 || len(list) != 9 {
+		t.Fatalf("%d holes were made; the reader has %v", hole-1, list)
+	}
+	must(t, second(s.Check(t.Context(), func(f Finding) { t.Errorf("Check finds %v", f) })))
+	must(t, second(s.Backup(t.Context(), "copy")))
+	copied, err := Open("copy", &Options{ReadOnly: true, seam: seam.Options{FS: fault}})
+	must(t, err)
+	must(t, second(copied.Check(t.Context(), func(f Finding) { t.Errorf("Check of the backup finds %v", f) })))
+	must(t, copied.Close())
+	must(t, s.Close())
+	must(t, w.Close())
 }
 
 // TestPlacesRollback: what a transaction has done to places of a list is rolled back to a savepoint, and then whole.
@@ -195,8 +228,8 @@ func TestPlacesRollback(t *testing.T) {
 		put(tx, at(4, 7))
 		put(tx, at(4, 9))
 		put(tx, at(600, 1))
-		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), at(5, 0))))
-		must(t, second(tx.DeletePlace(0, "list", collectionOf(tx, "list"), at(4, 9))))
+		must(t, deletePlace(tx, at(5, 0)))
+		must(t, deletePlace(tx, at(4, 9)))
 		must(t, second(tx.DeleteRange(0, "list", collectionOf(tx, "list"), at(2, 0), at(4, 8))))
 	}
 	fillList(t, s, 700)

@@ -38,8 +38,8 @@ var refusable = []struct {
 	{method: "DeleteGroups", what: "of a range", call: func(t *Tx) error {
 		return second(t.DeleteGroups(0, "stream", keydir.Collection{}, keydir.GroupRange(1)))
 	}},
-	{method: "DeletePlace", call: func(t *Tx) error {
-		return second(t.DeletePlace(0, "list", collectionOf(t, "list"), keydir.ListPlace{Index: 1}))
+	{method: "DeleteRange", what: "of one element", call: func(t *Tx) error {
+		return second(t.DeleteRange(0, "list", collectionOf(t, "list"), keydir.ListPlace{Index: 1}, keydir.ListPlace{Index: 1}))
 	}},
 	{method: "DeleteRange", call: func(t *Tx) error {
 		return second(t.DeleteRange(0, "list", collectionOf(t, "list"), keydir.ListPlace{}, keydir.ListPlace{Index: 1}))

@@ -47,10 +47,12 @@ func (l List) PushWith(end End, values [][]byte, options ...WriteOption) (int, e
 	return n, held(n > 0 || condition == 0 || none, options, err)
 }
 
-// PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1).
+// PopFront removes and returns the first element. It returns ErrNotFound if the key does not exist. O(1), or
+// O(log n) in a list that was changed in the middle.
 func (l List) PopFront() ([]byte, error) { return l.pop(structures.Front) }
 
-// PopBack removes and returns the last element. It returns ErrNotFound if the key does not exist. O(1).
+// PopBack removes and returns the last element. It returns ErrNotFound if the key does not exist. O(1), or
+// O(log n) in a list that was changed in the middle.
 func (l List) PopBack() ([]byte, error) { return l.pop(structures.Back) }
 
 func (l List) pop(end structures.End) ([]byte, error) {
@@ -58,11 +60,13 @@ func (l List) pop(end structures.End) ([]byte, error) {
 }
 
 // PopFrontN removes and returns up to n elements from the front, the first one first. It returns ErrNotFound if the key
-// does not exist, and structures.ErrNegative for a negative n. O(1) an element.
+// does not exist, and structures.ErrNegative for a negative n. O(1) an element, or O(log n)
+// in a list that was changed in the middle.
 func (l List) PopFrontN(n int) ([][]byte, error) { return l.popN(structures.Front, n) }
 
 // PopBackN removes and returns up to n elements from the back, the last one first. It returns ErrNotFound if the key
-// does not exist, and structures.ErrNegative for a negative n. O(1) an element.
+// does not exist, and structures.ErrNegative for a negative n. O(1) an element, or O(log n)
+// in a list that was changed in the middle.
 func (l List) PopBackN(n int) ([][]byte, error) { return l.popN(structures.Back, n) }
 
 func (l List) popN(end structures.End, n int) ([][]byte, error) {
@@ -131,11 +135,13 @@ func (l List) Trim(start, stop int64) error {
 }
 
 // InsertBefore puts value before the first element that equals pivot and returns the new length, -1 if no element does,
-// and 0 if the key does not exist. O(n) to find pivot, and one record.
+// and 0 if the key does not exist. O(n) to find pivot, and one record, or in a list
+// of up to 32 elements also one for each on the shorter side.
 func (l List) InsertBefore(pivot, value []byte) (int, error) { return l.insert(true, pivot, value) }
 
 // InsertAfter puts value after the first element that equals pivot and returns the new length, -1 if no element does,
-// and 0 if the key does not exist. O(n) to find pivot, and one record.
+// and 0 if the key does not exist. O(n) to find pivot, and one record, or in a list
+// of up to 32 elements also one for each on the shorter side.
 func (l List) InsertAfter(pivot, value []byte) (int, error) { return l.insert(false, pivot, value) }
 
 func (l List) insert(before bool, pivot, value []byte) (int, error) {
@@ -177,7 +183,7 @@ const (
 
 // Move takes an element off one end of the list and puts it to an end of the list at another key, which may be the
 // same: that rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if
-// either key holds anything but a list. O(1).
+// either key holds anything but a list. O(1), or O(log n) if either list was changed in the middle.
 func (l List) Move(to string, from, into End) ([]byte, error) {
 	var ok bool
 	value, err := callKeys(l.handle, writing, []string{l.key, to}, func(t *Tx) (value []byte, err error) {
@@ -202,7 +208,8 @@ func (l List) Positions(value []byte, o PositionOptions) ([]int64, error) {
 
 // PopFirst removes up to n elements from one end of the first of several lists that exists, and returns its key and
 // them, the outermost first. It returns ErrNotFound if none exists, ErrWrongType if a key before that holds anything
-// else, and structures.ErrNegative for a negative n. O(number of keys), and O(1) an element.
+// else, and structures.ErrNegative for a negative n. O(number of keys), and O(1) an element, or
+// O(log n) in a list that was changed in the middle.
 func (k Keyspace) PopFirst(end End, n int, keys ...string) (key string, values [][]byte, err error) {
 	var ok bool
 	err = k.doKeys(writing, keys, func(t *Tx) (err error) {

@@ -20,6 +20,9 @@ func TestRemovalWritesLittle(t *testing.T) {
 		must(t, first(l.PushBack(elem(i))))
 	}
 	for i := 1; i < all-1; i++ {
+		if i%4 == 0 { // those that stay are apart
+			continue
+		}
 		before := s.Stats().Written
 		equal(t, "removed", ok[int](t)(l.Remove(1, elem(i))), 1)
 		if wrote := s.Stats().Written - before; wrote > 80<<10 {

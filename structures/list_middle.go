@@ -8,21 +8,14 @@ import (
 	"github.com/stavedb/stave/keydir"
 )
 
-// What happens in the middle of a list writes as many records as it adds or removes. Elements are moved in two cases: those
-// of a short list that is mostly holes, after as many have been removed, and elements that were inserted at one index,
-// where their sub-indexes leave no room for another one between them.
-
-const (
-	// maxClosed is how long a list may be whose holes are closed, and maxMoved how many bytes its records may have together, for all
-	// of them are written again. freeHoles is how many holes it may have besides one for each element.
-	maxClosed = 128
-	maxMoved  = 64 << 10
-	freeHoles = 8
-)
+// What happens in the middle of a list writes as many records as it adds or removes. Elements are moved in three cases: those
+// on one side of what is inserted into a short list, which so stays small in memory; those of a short list that is mostly
+// holes, after as many have been removed (both in list_compact.go); and elements that were inserted at one index, where
+// their sub-indexes leave no room for another one between them.
 
 // Insert puts value before or after the first element that equals pivot. It
 // returns the new length, -1 if no element does, and 0 if the key does not
-// exist. O(n) to find pivot, and one record.
+// exist. O(n) to find pivot, and one record, in a list of up to 32 one for each element on the shorter side too.
 func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	if len(value) > MaxString {
 		return 0, ErrTooLong
@@ -42,11 +35,14 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 	if !before {
 		position++
 	}
-	at, err := l.placeFor(f, position)
-	if err != nil {
-		return 0, err
+	done, err := l.insertShort(f, position, value)
+	if err == nil && !done {
+		var at keydir.ListPlace
+		if at, err = l.placeFor(f, position); err == nil {
+			err = l.Txn.PutPlace(l.Key, f, at, value)
+		}
 	}
-	if err := l.Txn.PutPlace(l.Key, f, at, value); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	l.Txn.Notify(EventLInsert, l.Key)
@@ -54,7 +50,7 @@ func (l List) Insert(before bool, pivot, value []byte) (int, error) {
 }
 
 // placeFor returns a free place for an element at a position.
-func (l List) placeFor(f keydir.Collection, position int) (at keydir.ListPlace, err error) {
+func (l List) placeFor(f keydir.Collection, position int) (keydir.ListPlace, error) {
 	head, tail := f.Bounds()
 	switch position {
 	case 0:
@@ -62,22 +58,25 @@ func (l List) placeFor(f keydir.Collection, position int) (at keydir.ListPlace, 
 	case f.Len():
 		return keydir.ListPlace{Index: tail + 1}, nil
 	}
-	if at, ok := freeIndex(f, position); ok {
+	var near [2]keydir.ListPlace
+	var locs [len(near)]keydir.Loc
+	f.Elements(position-1, near[:], locs[:])
+	if at, ok := freeIndex(near[0], near[1]); ok {
 		return at, nil
 	}
-	if at, ok := subBetween(placeOf(f, position-1), placeOf(f, position)); ok {
+	if at, ok := subBetween(near[0], near[1]); ok {
 		return at, nil
 	}
 	if err := l.renumber(f, position); err != nil {
-		return at, err
+		return keydir.ListPlace{}, err
 	}
-	at, _ = subBetween(placeOf(f, position-1), placeOf(f, position))
+	f.Elements(position-1, near[:], locs[:])
+	at, _ := subBetween(near[0], near[1])
 	return at, nil
 }
 
-// freeIndex returns an index without an element between that at a position and the one before, if there is one.
-func freeIndex(f keydir.Collection, position int) (at keydir.ListPlace, ok bool) {
-	prev, next := placeOf(f, position-1), placeOf(f, position)
+// freeIndex returns an index without an element between two neighbours, if there is one.
+func freeIndex(prev, next keydir.ListPlace) (at keydir.ListPlace, ok bool) {
 	at.Index = prev.Index + 1
 	return at, prev.Index < next.Index && at.Less(next)
 }
@@ -210,28 +209,4 @@ func (l List) Remove(count int64, value []byte) (int, error) {
 		l.Txn.Yield()
 	}
 	return len(found), notifyUnless(l.Txn, EventLRem, l.Key, l.closeHoles(f))
-}
-
-// closeHoles gives the elements of a list that is mostly holes consecutive indexes.
-func (l List) closeHoles(f keydir.Collection) error {
-	n := f.Len()
-	head, tail := f.Bounds()
-	if n > maxClosed || uint64(tail-head) < uint64(2*n+freeHoles) {
-		return nil
-	}
-	first := 0 // the first element with a hole before it
-	for placeOf(f, first) == (keydir.ListPlace{Index: head + int64(first)}) {
-		first++
-	}
-	to, locs := make([]keydir.ListPlace, n-first), make([]keydir.Loc, n-first)
-	f.Elements(first, to, locs)
-	size := 0
-	for i := range to {
-		size += int(locs[i].Size())
-		to[i] = keydir.ListPlace{Index: head + int64(first+i)}
-	}
-	if size > maxMoved {
-		return nil
-	}
-	return l.rewrite(f, first, to)
 }

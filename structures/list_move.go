@@ -8,7 +8,7 @@ import (
 
 // Move takes an element off one end of the list and puts it to an end of the
 // list at another key, which may be the same: that rotates it. It returns the
-// element, and false if the key does not exist. O(1).
+// element, and false if the key does not exist. As fast as Pop.
 func (l List) Move(to string, from, into End) ([]byte, bool, error) {
 	f, err := l.open()
 	if err != nil || !f.Valid() {
@@ -52,7 +52,7 @@ func (l List) moved(to string, from, into End, last bool, err error) error {
 }
 
 // PopFirst is Pop on the first of several lists that exists, and returns its
-// key. It says false if none does. O(number of keys), and O(1) an element.
+// key. It says false if none does. O(number of keys), and that of Pop.
 func PopFirst(t ListTxn, keys []string, end End, n int) (key string, values [][]byte, ok bool, err error) {
 	for _, key := range keys {
 		values, ok, err := List{Txn: t, Key: key}.Pop(end, n)

@@ -3,7 +3,8 @@ package structures
 import "github.com/stavedb/stave/keydir"
 
 // Pop removes up to n elements from one end and returns them, the outermost
-// first. It says false if the key does not exist. O(1) an element.
+// first. It says false if the key does not exist. O(1) an element, O(log n) in a list that was
+// changed in the middle.
 func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 	if n < 0 {
 		return nil, false, ErrNegative
@@ -23,7 +24,8 @@ func (l List) Pop(end End, n int) ([][]byte, bool, error) {
 	return values, true, l.remove(f, end, len(values))
 }
 
-// PopOne is Pop of one element, which it appends to dst. It returns false if the key does not exist. O(1).
+// PopOne is Pop of one element, which it appends to dst. It returns false if the key does not exist. As fast
+// as Pop.
 func (l List) PopOne(dst []byte, end End) (_ []byte, ok bool, err error) {
 	f, err := l.open()
 	if err != nil || !f.Valid() {

@@ -50,7 +50,7 @@ var errName = errors.New("another record than the keydir expects")
 func (m *memory) add(key, elem string, typ keydir.Type, value []byte) keydir.Loc {
 	m.writes++
 	m.records = append(m.records, memoryRecord{key, elem, typ, append([]byte{}, value...)})
-	return keydir.MakeLoc(1, uint32(len(m.records)), 64)
+	return keydir.MakeLoc(1, uint32(len(m.records)), uint32(64+len(value)))
 }
 
 func (m *memory) record(key, elem string, typ keydir.Type, loc keydir.Loc) (*memoryRecord, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -210,6 +211,56 @@ func testFollow(t *testing.T, o seam.Options) {
 	st := f.FollowState()
 	t.Logf("%d moments, %d reloads", moments, st.Reloads)
 	must(t, st.Err)
+}
+
+// TestCheckOfAFollowerOfLists: a check of a follower finds nothing while its writer changes lists in the middle, from the first hole and
+// the first inserted element of the store on, whether the follower was there before or opens meanwhile.
+func TestCheckOfAFollowerOfLists(t *testing.T) {
+	for range budget.Rounds(t, 6, 60) {
+		seed := chance.Seed(t)
+		dir, r := t.TempDir(), rand.New(rand.NewPCG(seed, 1))
+		w := ok[*db.Store](t)(db.Open(dir, &db.Options{SegmentSize: 64 << 10, NoMerge: true, ExpireEvery: -1}))
+		for i := range 8 {
+			must(t, pushMany(fmt.Sprint("list ", i), 100)(w))
+		}
+		work, late := &followWorkload{s: w, r: r}, r.IntN(2) == 0
+		open := func() *db.Store {
+			return ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{ReadOnly: true, Follow: true}, seam.Options{NoIndex: true})))
+		}
+		var f *db.Store
+		if !late {
+			f = open()
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := 0; i < 60 && !t.Failed(); i++ {
+				l := w.List(fmt.Sprint("list ", i%8))
+				n, err := l.Len()
+				if err == nil && n < 40 { // what is inserted into it is to have a sub-index
+					_, err = l.PushBack(manyValues(60)...)
+				}
+				if err = errors.Join(err, work.editList(l)); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		if late {
+			f = open()
+		}
+		checks := 0
+		for running := true; running; checks++ {
+			select {
+			case <-done:
+				caughtUp(t, f, w)
+				running = false // once more
+			default:
+			}
+			ok[db.CheckResult](t)(f.Check(t.Context(), func(found db.Finding) { t.Errorf("a follower that is late %v: %v", late, found) }))
+		}
+		t.Logf("%d checks", checks)
+		must(t, errors.Join(f.Close(), w.Close()))
+	}
 }
 
 // TestFollowShowsWholeCommits: of keys that are written in one commit a later read never shows an older one, whether

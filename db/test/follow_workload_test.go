@@ -80,7 +80,11 @@ func (w *followWorkload) step(tx *db.Tx) (err error) {
 	case n < 10 && is(db.TypeSortedSet):
 		_, err = tx.SortedSet(key).Add(db.Scored{Member: member, Score: w.r.Float64()})
 	case n == 10 && is(db.TypeList):
-		_, err = tx.List(key).PushBack(value, value)
+		values := [][]byte{value, value}
+		for range w.r.IntN(2) * 60 { // what is inserted into a long list gets a sub-index
+			values = append(values, fmt.Append(nil, w.r.IntN(1000)))
+		}
+		_, err = tx.List(key).PushBack(values...)
 	case n == 11 && is(db.TypeSet):
 		_, err = tx.Set(key).Add(member)
 	case n == 12 && is(db.TypeStream):
@@ -102,7 +106,9 @@ func (w *followWorkload) edit(tx *db.Tx, key string, typ db.Type) (err error) {
 	case typ == db.TypeStream:
 		_, err = tx.Stream(key).Trim(db.StreamTrim{MaxLen: w.r.IntN(4)})
 	case typ == db.TypeList:
-		err = w.editList(tx.List(key))
+		for range 1 + w.r.IntN(6) {
+			err = errors.Join(err, w.editList(tx.List(key)))
+		}
 	}
 	return err
 }
@@ -137,12 +143,17 @@ func (w *followWorkload) group(s db.Stream) (err error) {
 
 func (w *followWorkload) editList(l db.List) error {
 	n, err := l.Len()
-	if err != nil {
+	if err != nil || n == 0 {
 		return err
 	}
-	if w.r.IntN(3) == 0 {
+	switch w.r.IntN(9) {
+	case 0:
 		from := w.r.IntN(n)
 		return l.Trim(int64(from), int64(from+w.r.IntN(n)))
+	case 1, 2:
+		if few := w.r.Int64N(4); n > 8 {
+			return l.Trim(few, few-4)
+		}
 	}
 	pivot, err := l.At(w.r.Int64N(int64(n)))
 	if err != nil {

@@ -101,8 +101,20 @@ var keyHistories = map[string][]step{
 		pushList("l", "a", "b", "c"), insertAfter("l", "a", "d", "e", "f"), trimList(2, 3), pushFront("l", "a", "x"), insertAfter("l", "a", "d", "e", "f"),
 		func(s *db.Store) error { return first(s.List("l").PopFrontN(4)) }, insertAfter("l", "e", "g"),
 	},
-	"a list with new sub-indexes": {
-		pushList("l", "a", "b", "c"), insertZigzag("l", "b", 80), removeFrom("l", "b", "z70"), insertZigzag("l", "z60", 80), trimList(20, -20), insertZigzag("l", "z60", 50),
+	"a long list that is inserted into": {
+		pushMany("l", 40), pushFront("l", "d", "c", "b", "a"), insertAfter("l", "b", "e", "f", "g"), removeFrom("l", "f", "b"), insertAfter("l", "g", "h"),
+		trimList(2, -3), pushFront("l", "i", "j"), insertAfter("l", "e", "k"),
+	},
+	"a long list that is inserted into, trimmed there, and inserted into again": {
+		pushMany("l", 40), pushFront("l", "a"), insertAfter("l", "a", "d", "e", "f"), trimList(2, -1), pushFront("l", "a", "x"), insertAfter("l", "a", "d", "e", "f"),
+		func(s *db.Store) error { return first(s.List("l").PopFrontN(4)) }, insertAfter("l", "e", "g"),
+	},
+	"a long list with inserted elements that becomes short": {
+		pushMany("l", 40), pushFront("l", "c", "b", "a"), insertAfter("l", "b", "d", "e", "f"), insertAfter("l", "c", "g"), trimList(1, 10), insertAfter("l", "e", "h"),
+		pushFront("l", "i"), insertAfter("l", "b", "j", "k"), removeFrom("l", "e", "g"), insertAfter("l", "j", "l"),
+	},
+	"a long list with new sub-indexes": {
+		pushMany("l", 40), pushFront("l", "c", "b", "a"), insertZigzag("l", "b", 80), removeFrom("l", "b", "z70"), insertZigzag("l", "z60", 80), trimList(20, -20), insertZigzag("l", "z60", 50),
 	},
 	"sorted sets": {
 		addScore(1), addScore(2), func(s *db.Store) error { return first(s.SortedSet("z").Remove("m")) }, addScore(3), dropKey("z"), addScore(4),
@@ -202,6 +214,19 @@ func pushList(key string, values ...string) step {
 		}
 		return nil
 	}
+}
+
+// pushMany puts n values at the back, in one commit.
+func pushMany(key string, n int) step {
+	return func(s *db.Store) error { return first(s.List(key).PushBack(manyValues(n)...)) }
+}
+
+func manyValues(n int) [][]byte {
+	values := make([][]byte, n)
+	for i := range values {
+		values[i] = fmt.Append(nil, "many", i)
+	}
+	return values
 }
 
 func pushFront(key string, values ...string) step {

@@ -61,8 +61,26 @@ func (v *modelValue) push(front bool, values []string) {
 	v.list = append(v.list, values...)
 }
 
-func opPush(x *modelOp) {
-	key, front, values := x.key(), x.rng.IntN(2) == 0, x.elemValues()
+func opPush(x *modelOp) { x.push(x.key(), x.elemValues()) }
+
+// opLongList changes a list in the middle that is so long that what is inserted gets a sub-index.
+func opLongList(x *modelOp) {
+	key, values := x.key(), x.elemValues()
+	for range 40 {
+		values = append(values, modelNames[x.rng.IntN(5)])
+	}
+	x.push(key, values)
+	for range x.rng.IntN(8) {
+		if x.rng.IntN(4) == 0 {
+			x.remove(key)
+		} else {
+			x.insert(key)
+		}
+	}
+}
+
+func (x *modelOp) push(key string, values []string) {
+	front := x.rng.IntN(2) == 0
 	x.begin("PUSH %q front %v %q", key, front, values)
 	v, want := x.get(key, db.TypeList)
 	if len(v.elems()) > 300 {
@@ -198,8 +216,10 @@ func opTrim(x *modelOp) {
 	x.settle(key)
 }
 
-func opInsert(x *modelOp) {
-	key, before, pivot, value := x.key(), x.rng.IntN(2) == 0, x.elemValue(), x.elemValue()
+func opInsert(x *modelOp) { x.insert(x.key()) }
+
+func (x *modelOp) insert(key string) {
+	before, pivot, value := x.rng.IntN(2) == 0, x.elemValue(), x.elemValue()
 	x.begin("LINSERT %q before %v %q %q", key, before, pivot, value)
 	v, want := x.get(key, db.TypeList)
 	n := 0
@@ -221,8 +241,10 @@ func opInsert(x *modelOp) {
 	x.result(got, err, n, want)
 }
 
-func opRemove(x *modelOp) {
-	key, count, value := x.key(), x.rng.Int64N(7)-3, x.elemValue()
+func opRemove(x *modelOp) { x.remove(x.key()) }
+
+func (x *modelOp) remove(key string) {
+	count, value := x.rng.Int64N(7)-3, x.elemValue()
 	x.begin("LREM %q %d %q", key, count, value)
 	v, want := x.get(key, db.TypeList)
 	n := 0

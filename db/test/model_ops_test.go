@@ -98,7 +98,7 @@ var modelWrites = []func(*modelOp){
 	opHashPut, opHashPut, opHashPut, opHashPutAll, opHashPutAll, opHashIfAbsent, opHashDelete, opHashDelete, opHashIncr,
 	opExpireFields, opExpireFields, opExpireFields, opPersistFields, opGetAndExpire, opPutWith, opPutWith,
 	opDelete, opDelete, opDeleteMany, opExpire, opExpire, opExpire, opPersist, opRename, opRename, opRenameIfAbsent,
-	opPush, opPush, opPush, opPushIfPresent, opPop, opPop, opListSet, opListSet, opTrim, opInsert, opInsert, opRemove, opRemove,
+	opPush, opPush, opPush, opPushIfPresent, opPop, opPop, opListSet, opListSet, opTrim, opInsert, opInsert, opRemove, opRemove, opLongList,
 	opSetAdd, opSetAdd, opSetAdd, opSetRemove, opSetRemove, opSetPop,
 	opZAdd, opZAdd, opZAdd, opZAdd, opZIncr, opZRemove, opZRemove, opZRemoveRange, opZPop,
 	opListMove, opListMove, opSetMove, opZCombine, opZPutRange,

@@ -19,11 +19,18 @@ func randomCommand(rng *rand.Rand) []string {
 		return typ + ":" + n(4)
 	}
 	id := func() string { return n(5) + "-" + n(50) }
+	if rng.IntN(60) == 0 { // what is inserted into a long list gets a sub-index
+		push := []string{"RPUSH", key("list")}
+		for range 60 {
+			push = append(push, n(20))
+		}
+		return push
+	}
 	of := [][]string{
 		{"SET", key("string"), n(1000)}, {"SET", key("string"), n(1000), "PX", strconv.Itoa(1 + rng.IntN(50))}, {"APPEND", key("string"), n(1000)},
 		{"SETRANGE", key("string"), n(70000), n(1000)}, {"INCR", key("string")}, {"SETBIT", key("string"), n(3000), n(2)}, {"GETEX", key("string"), "PX", "30"}, {"GETDEL", key("string")},
 		{"RPUSH", key("list"), n(9), n(9)}, {"LPUSH", key("list"), n(9)}, {"LPOP", key("list")}, {"RPOP", key("list"), "2"}, {"LINSERT", key("list"), "BEFORE", n(9), n(9)},
-		{"LREM", key("list"), n(3), n(9)}, {"LTRIM", key("list"), "1", "8"}, {"LSET", key("list"), n(5), n(9)}, {"LMOVE", key("list"), key("list"), "LEFT", "RIGHT"},
+		{"LREM", key("list"), n(3), n(9)}, {"LTRIM", key("list"), "1", []string{"8", "-2", "-2"}[rng.IntN(3)]}, {"LSET", key("list"), n(5), n(9)}, {"LMOVE", key("list"), key("list"), "LEFT", "RIGHT"},
 		{"SADD", key("set"), n(20), n(20)}, {"SREM", key("set"), n(20)}, {"SPOP", key("set")}, {"SMOVE", key("set"), key("set"), n(20)}, {"SDIFFSTORE", key("set"), key("set"), key("set")},
 		{"HSET", key("hash"), n(20), n(100)}, {"HDEL", key("hash"), n(20)}, {"HINCRBY", key("hash"), n(20), n(5)}, {"HINCRBYFLOAT", key("hash"), n(20), "0.5"}, {"HSETNX", key("hash"), n(20), n(5)},
 		{"ZADD", key("zset"), n(9), n(20)}, {"ZADD", key("zset"), "GT", "CH", n(9), n(20)}, {"ZINCRBY", key("zset"), "0.25", n(20)}, {"ZREM", key("zset"), n(20)}, {"ZPOPMAX", key("zset")},
