@@ -206,13 +206,25 @@ func (s Stream) Delete(ids ...StreamID) (deleted int, err error) {
 	return deleted, err
 }
 
-// StreamReferences says what becomes of the references to entries that are deleted, which are groups that have them
-// pending: structures.KeepReferences, DeleteReferences, or NeedAcknowledged, which deletes an entry only if every group has
-// delivered it and it is pending in none.
+// StreamReferences says what becomes of the references to entries that are deleted: groups that have them pending.
 type StreamReferences = structures.StreamReferences
 
-// StreamDeletion is what became of an entry: structures.EntryDeleted, EntryAbsent, or EntryKept because of a reference.
+// What becomes of references.
+const (
+	KeepReferences   = structures.KeepReferences   // the entry stays pending
+	DeleteReferences = structures.DeleteReferences // it is pending in no group any more
+	NeedAcknowledged = structures.NeedAcknowledged // an entry stays if a group has it pending, or has not delivered it
+)
+
+// StreamDeletion is what became of an entry.
 type StreamDeletion = structures.StreamDeletion
+
+// What became of an entry.
+const (
+	EntryAbsent  = structures.EntryAbsent // there was none, or it was not pending in the group
+	EntryDeleted = structures.EntryDeleted
+	EntryKept    = structures.EntryKept // because of a reference
+)
 
 // DeleteWith is Delete that minds the groups, and returns what became of each entry. O(log n) an entry and a group.
 func (s Stream) DeleteWith(how StreamReferences, ids ...StreamID) (list []StreamDeletion, err error) {
