@@ -63,12 +63,18 @@ const (
 // BitOp is an operation on bitmaps.
 type BitOp = structures.BitOp
 
-// The operations of Keyspace.CombineBits. BitNot takes one source, the others one or more.
+// The operations of Keyspace.CombineBits. BitNot takes one source, BitDiff, BitDiff1 and BitAndOr two or more, the others
+// one or more.
 const (
 	BitAnd = structures.BitAnd
 	BitOr  = structures.BitOr
 	BitXor = structures.BitXor
 	BitNot = structures.BitNot
+
+	BitDiff  = structures.BitDiff  // the bits of the first that none of the others has
+	BitDiff1 = structures.BitDiff1 // the bits of any of the others that the first does not have
+	BitAndOr = structures.BitAndOr // the bits of the first that any of the others has
+	BitOne   = structures.BitOne   // the bits that exactly one has
 )
 
 // Get returns the bit at a position. It fails with structures.ErrBitOffset if the position is negative or beyond 512

@@ -69,11 +69,13 @@ func (t *txn) captureStreamMeta(key string, old, m keydir.StreamMeta, trimmed bo
 	switch {
 	case d.last && m.First == keydir.MaxStreamID:
 		c.Add(t.ns, "XTRIM", key, "MAXLEN", "=", "0")
-	case d.last:
-		c.Add(t.ns, "XDEL", key, keydir.MaxStreamID.String())
-		d.add(keydir.MaxStreamID)
+		d.last = false
 	case trimmed:
 		c.Add(t.ns, "XTRIM", key, "MINID", "=", m.First.String())
+	}
+	if d.last {
+		c.Add(t.ns, "XDEL", key, keydir.MaxStreamID.String())
+		d.add(keydir.MaxStreamID)
 	}
 	if old.Deleted.Less(d.greatest) {
 		old.Deleted = d.greatest

@@ -149,4 +149,11 @@ func (s Set) InterLen(limit int, others ...string) (int, error) {
 	return callKeys(s.handle, reading, keys, func(t *Tx) (int, error) { return structures.CountInter(t.txn(), keys, limit, true) })
 }
 
+// CombinedLen returns how many members the combination of this set with those at the other keys has; it stops at limit if
+// that is not 0. Costs are those of VisitCombined.
+func (s Set) CombinedLen(op SetOp, limit int, others ...string) (int, error) {
+	keys := append([]string{s.key}, others...)
+	return callKeys(s.handle, reading, keys, func(t *Tx) (int, error) { return structures.CountCombined(t.txn(), op, keys, limit) })
+}
+
 func (s Set) on(t *Tx) structures.Set { return structures.Set{Txn: t.txn(), Key: s.key} }

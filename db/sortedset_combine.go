@@ -19,6 +19,8 @@ const (
 	SumOf = structures.Sum
 	MinOf = structures.Min
 	MaxOf = structures.Max
+
+	CountOf = structures.Count // how many have the member, or the sum of their weights
 )
 
 // Combine returns the members of the union, the intersection or the difference of sorted sets, lowest score first. It

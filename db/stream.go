@@ -67,6 +67,7 @@ func (s Stream) Info() (StreamInfo, error) {
 //	MinID       StreamID
 //	Approximate bool // in steps of a hundred entries, which costs less
 //	Limit       int  // at most so many, if Approximate. Default: no limit
+//	References  StreamReferences
 type StreamTrim = structures.StreamTrim
 
 // StreamAddOptions narrow Stream.AddWith.
@@ -193,12 +194,49 @@ func (s Stream) All(from StreamID) iter.Seq2[StreamEntry, error] {
 	}
 }
 
-// Delete deletes entries and returns how many of them were there. O(log n) an entry.
-func (s Stream) Delete(ids ...StreamID) (int, error) {
-	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Delete(ids) })
+// Delete deletes entries and returns how many of them were there. Where they are pending they stay so. O(log n) an entry.
+func (s Stream) Delete(ids ...StreamID) (deleted int, err error) {
+	err = s.do(writing, func(t *Tx) error {
+		return s.on(t).Delete(ids, structures.KeepReferences, func(became StreamDeletion) {
+			if became == structures.EntryDeleted {
+				deleted++
+			}
+		})
+	})
+	return deleted, err
 }
 
-// Trim removes entries from the front and returns how many. It writes one record. O(1) an entry removed.
+// StreamReferences says what becomes of the references to entries that are deleted: groups that have them pending.
+type StreamReferences = structures.StreamReferences
+
+// What becomes of references.
+const (
+	KeepReferences   = structures.KeepReferences   // the entry stays pending
+	DeleteReferences = structures.DeleteReferences // it is pending in no group any more
+	NeedAcknowledged = structures.NeedAcknowledged // an entry stays if a group has it pending, or has not delivered it
+)
+
+// StreamDeletion is what became of an entry.
+type StreamDeletion = structures.StreamDeletion
+
+// What became of an entry.
+const (
+	EntryAbsent  = structures.EntryAbsent // there was none, or it was not pending in the group
+	EntryDeleted = structures.EntryDeleted
+	EntryKept    = structures.EntryKept // because of a reference
+)
+
+// DeleteWith is Delete that minds the groups, and returns what became of each entry. O(log n) an entry and a group.
+func (s Stream) DeleteWith(how StreamReferences, ids ...StreamID) (list []StreamDeletion, err error) {
+	list = make([]StreamDeletion, 0, len(ids))
+	err = s.do(writing, func(t *Tx) error {
+		return s.on(t).Delete(ids, how, func(became StreamDeletion) { list = append(list, became) })
+	})
+	return owned(list, err)
+}
+
+// Trim removes entries from the front and returns how many. It writes one record, and more only with o.References. O(1) an
+// entry removed.
 func (s Stream) Trim(o StreamTrim) (int, error) {
 	return call(s.handle, writing, func(t *Tx) (int, error) { return s.on(t).Trim(o) })
 }

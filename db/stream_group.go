@@ -243,6 +243,16 @@ func (g StreamGroup) Ack(ids ...StreamID) (int, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (int, error) { return g.on(t).Ack(ids) })
 }
 
+// AckAndDelete takes entries off what is pending, deletes them from the stream, and returns what became of each: absent
+// ones were not pending. O(log n) an entry and a group.
+func (g StreamGroup) AckAndDelete(how StreamReferences, ids ...StreamID) (list []StreamDeletion, err error) {
+	list = make([]StreamDeletion, 0, len(ids))
+	err = g.stream.do(writing, func(t *Tx) error {
+		return g.on(t).AckAndDelete(ids, how, func(became StreamDeletion) { list = append(list, became) })
+	})
+	return owned(list, err)
+}
+
 // Pending lists pending entries in order of id. O(log n), and O(1) an entry of the range.
 func (g StreamGroup) Pending(r StreamPendingRange) ([]StreamPending, error) {
 	return call(g.stream.handle, reading, func(t *Tx) (list []StreamPending, err error) {

@@ -21,6 +21,8 @@ import (
 var settingDeadlines = []string{
 	"SET k v EX {s}", "SET k v PX {ms}", "SET k v EXAT {ats}", "SET k v PXAT {atms}", "SETEX k {s} v", "PSETEX k {ms} v",
 	"GETEX k EX {s}", "GETEX k PX {ms}", "GETEX k EXAT {ats}", "GETEX k PXAT {atms}",
+	"MSETEX 1 k v EX {s}", "MSETEX 1 k v PX {ms}", "MSETEX 1 k v EXAT {ats}", "MSETEX 1 k v PXAT {atms}",
+	"INCREX k EX {s}", "INCREX k PX {ms}", "INCREX k EXAT {ats}", "INCREX k PXAT {atms}",
 	"EXPIRE k {s}", "PEXPIRE k {ms}", "EXPIREAT k {ats}", "PEXPIREAT k {atms}",
 	"RESTORE k {ms} {dump} REPLACE", "RESTORE k {atms} {dump} REPLACE ABSTTL",
 	"HEXPIRE h {s} FIELDS 1 f", "HPEXPIRE h {ms} FIELDS 1 f", "HEXPIREAT h {ats} FIELDS 1 f", "HPEXPIREAT h {atms} FIELDS 1 f",
@@ -105,7 +107,7 @@ func (c *stepped) command(line, way string, gap time.Duration, killed bool) {
 	c.want(fmt.Sprintf("SET gone v PX %d", gap.Milliseconds()/4), "+OK")
 	c.want("HSET hash gone v stays v", ":2")
 	c.want(fmt.Sprintf("HPEXPIRE hash %d FIELDS 1 gone", gap.Milliseconds()/4), "*1\r\n:1\r\n")
-	c.want("MSET k v other v", "+OK")
+	c.want("MSET k 1 other v", "+OK")
 	c.want("HSET h f v g v", ":2")
 	gone := func() {
 		c.want("GET gone", "$-1")

@@ -172,6 +172,9 @@ func unlike70(name string, args []string) bool {
 	has := func(word string) bool {
 		return slices.ContainsFunc(args, func(arg string) bool { return strings.EqualFold(arg, word) })
 	}
+	if slices.ContainsFunc(later[name], has) {
+		return true
+	}
 	switch name {
 	case "object":
 		// Redis shares small integers; since 7.2 it has other encodings, which TestObject compares.

@@ -146,7 +146,10 @@ var uncompared = map[string]string{
 
 // later are the words of commands that Redis 7.0 does not know with them; each has a test of its own.
 var later = map[string][]string{
-	"set": {"IFEQ", "IFNE", "IFDEQ", "IFDNE"},
+	"set":   {"IFEQ", "IFNE", "IFDEQ", "IFDNE"},
+	"bitop": {"DIFF", "DIFF1", "ANDOR", "ONE"}, "zscan": {"NOSCORES"},
+	"zunion": {"COUNT"}, "zinter": {"COUNT"}, "zunionstore": {"COUNT"}, "zinterstore": {"COUNT"},
+	"xadd": {"KEEPREF", "DELREF", "ACKED"}, "xtrim": {"KEEPREF", "DELREF", "ACKED"},
 }
 
 // count notes the outcome of a command.

@@ -386,6 +386,52 @@ func TestLongMatchDelaysNobody(t *testing.T) {
 	})
 }
 
+// TestClientFilters: CLIENT LIST and CLIENT KILL select by the words of Valkey 9, each of which NOT- negates but for the last.
+func TestClientFilters(t *testing.T) {
+	_, address := serve(t, &server.Options{})
+	a, b := dial(t, address), dial(t, address)
+	a.send("CLIENT SETNAME alice\r\nCLIENT SETINFO LIB-NAME lib\r\nCLIENT SETINFO LIB-VER 1.5\r\nSELECT 3\r\nSUBSCRIBE c\r\n")
+	a.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+	local, host := a.LocalAddr().String(), a.LocalAddr().(*net.TCPAddr).IP.String()
+	decoder := resp.NewDecoder(b.in)
+	ask := func(cmd string) resp.Reply {
+		t.Helper()
+		b.send(cmd + "\r\n")
+		reply, err := decoder.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	for filter, want := range map[string]int{
+		"": 2, "NAME alice": 1, "NOT-NAME alice": 1, "NAME bob": 0, "LIB-NAME lib": 1, "not-lib-name lib": 1, "LIB-VER 1.5": 1, "LIB-VER 1": 0, "NOT-LIB-VER 1.5": 1,
+		"DB 3": 1, "DB 0": 1, "NOT-DB 3": 1, "DB 5": 0, "FLAGS P": 1, "FLAGS N": 1, "NOT-FLAGS P": 1, "FLAGS PN": 0, "IP " + host: 2, "NOT-IP " + host: 0, "IP 1.2.3.4": 0,
+		"ADDR " + local: 1, "NOT-ADDR " + local: 1, "LADDR " + local: 0, "NOT-LADDR " + address: 0, "LADDR " + address: 2, "USER default": 2, "NOT-USER default": 0,
+		"TYPE pubsub": 1, "NOT-TYPE pubsub": 1, "TYPE primary": 0, "SKIPME yes": 1, "SKIPME no": 2, "ID 1": 1, "ID 1 2 3": 2, "NOT-ID 1 3": 1, "ID 1 2 NOT-TYPE pubsub": 1,
+		"ID 1 SKIPME yes": 1, "NAME alice DB 3 FLAGS P": 1, "NAME alice DB 0": 0, "NAME bob NAME alice": 1, "IDLE 1000": 0, "MAXAGE 1000": 0,
+	} {
+		reply := ask("CLIENT LIST " + filter)
+		if n := bytes.Count(reply.Text, []byte("\n")); n != want || reply.IsError() {
+			t.Errorf("CLIENT LIST %s: %d clients, want %d: %s", filter, n, want, show(reply))
+		}
+	}
+	for cmd, want := range map[string]string{
+		"LIST ID": syntaxLine, "LIST ID x": "-ERR Invalid client ID\r\n", "LIST ID 1 x": "-ERR Invalid client ID\r\n", "LIST NAME": syntaxLine, "LIST WHAT x": syntaxLine,
+		"LIST DB 99": "-ERR DB index is out of range\r\n", "LIST DB x": "-ERR value is not an integer or out of range\r\n", "LIST SKIPME maybe": syntaxLine,
+		"LIST FLAGS ?": "-ERR Unknown flags found in the provided filter: ?\r\n", "LIST IDLE 0": "-ERR idle should be greater than 0\r\n",
+		"LIST IDLE x": "-ERR idle is not an integer or out of range\r\n", "LIST NOT-IDLE 5": syntaxLine, "LIST NOT-MAXAGE 5": syntaxLine, "LIST NOT-SKIPME no": syntaxLine,
+		"LIST USER nobody": "-ERR No such user 'nobody'\r\n", "KILL NAME bob": ":0\r\n", "KILL ID x": "-ERR client-id should be greater than 0\r\n",
+		"KILL ID 1 2 DB 7": ":0\r\n", "KILL NOT-NAME alice": ":0\r\n",
+	} {
+		b.send("CLIENT " + cmd + "\r\n")
+		b.expect(want)
+	}
+	if reply := ask("CLIENT KILL LIB-NAME lib NOT-DB 0 FLAGS P"); reply.Int != 1 {
+		t.Error(show(reply))
+	}
+	a.expectEnd()
+}
+
 // TestSubscriberInList looks at what CLIENT LIST and CLIENT KILL make of a subscriber.
 func TestSubscriberInList(t *testing.T) {
 	eachTransport(t, func(t *testing.T, transport server.Transport) {

@@ -39,7 +39,7 @@ var sweepWords = map[string]string{
 	"acl|setuser rule": "~key$", "acl|setuser username": "sweeper", "acl|deluser username": "sweeper", "acl|dryrun username": "default", "acl|getuser username": "default",
 	"acl|dryrun command": "get", "command|docs command-name": "config", "command|info command-name": "get", "latency|histogram command": "ping",
 	"command|getkeys command": "mget", "command|getkeysandflags command": "mget", "config|get parameter": "*$", "config|set parameter": "maxmemory", "config|set value": "0",
-	"client|kill filter": "ID", "function|load function-code": "#!lua name=sweep\nredis.register_function('f', function() return 1 end)", "bitfield encoding": "u8",
+	"client|kill filter": "ID", "client|list filter": "ID", "function|load function-code": "#!lua name=sweep\nredis.register_function('f', function() return 1 end)", "bitfield encoding": "u8",
 	"bitfield_ro encoding": "u8", "bitop operation": "AND", "cluster|addslots slot": "$",
 }
 

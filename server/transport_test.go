@@ -511,7 +511,7 @@ func TestRedisTools(t *testing.T) {
 		if got := run("SET p 1\r\nINCR p\r\nINCR p\r\n", cli, "--pipe"); !strings.Contains(got, "errors: 0, replies: 3") {
 			t.Errorf("redis-cli --pipe: %s", got)
 		}
-		if got := run("help set\n", cli); !strings.Contains(got, "key value [NX|XX]") || !strings.Contains(got, "Makes a key hold a string") {
+		if got := run("help set\n", cli); !strings.Contains(got, "key value [NX|XX|IFEQ value") || !strings.Contains(got, "Makes a key hold a string") {
 			t.Errorf("redis-cli help set: %s", got)
 		}
 		if got := run("", cli, "--bigkeys"); !strings.Contains(got, "Sampled 3 keys") {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,6 +39,53 @@ func TestLikeRedis74(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.in, got, tt.out)
 		}
 	}
+}
+
+// What Redis 8.2 to 8.10 and Valkey 9 add to commands that 7.4 has: a case for each sentence of their documents.
+func TestLikeRedis8(t *testing.T) {
+	const limit = "-ERR LIMIT can't be negative\r\n"
+	scored := func(pairs ...string) string {
+		reply := fmt.Sprintf("*%d\r\n", len(pairs))
+		for _, text := range pairs {
+			reply += bulkLine(text)
+		}
+		return reply
+	}
+	expectLines(t, []line{
+		// BITOP: bits of the first and of none of the others; of others and not of the first; of both; of exactly one.
+		{"SET x abc", okLine}, {"SET y a", okLine}, {"SET z AB", okLine}, // 61 62 63; 61; 41 42
+		{"BITOP DIFF d x y z", ":3\r\n"}, {"GET d", bulkLine("\x00\x20c")},
+		{"BITOP DIFF1 d z x y", ":3\r\n"}, {"GET d", bulkLine("\x20\x20c")},
+		{"BITOP andor d x y z", ":3\r\n"}, {"GET d", bulkLine("aB\x00")},
+		{"BITOP ONE d x y z", ":3\r\n"}, {"GET d", bulkLine("\x00\x20c")},
+		{"BITOP ONE d y", ":1\r\n"}, {"GET d", bulkLine("a")},
+		{"BITOP DIFF d none none", ":0\r\n"}, {"EXISTS d", ":0\r\n"},
+		{"BITOP diff d x", "-ERR BITOP DIFF must be called with at least two source keys.\r\n"},
+		{"BITOP DIFF1 d x", "-ERR BITOP DIFF1 must be called with at least two source keys.\r\n"},
+		{"BITOP ANDOR d x", "-ERR BITOP ANDOR must be called with at least two source keys.\r\n"},
+
+		{"SADD s a b c d e", ":5\r\n"}, {"SADD t c d x", ":3\r\n"}, {"SADD u e y", ":2\r\n"},
+		{"SDIFFCARD 3 s t u", ":2\r\n"}, {"SDIFFCARD 3 s t u LIMIT 1", ":1\r\n"}, {"SDIFFCARD 2 s none LIMIT 0", ":5\r\n"},
+		{"SDIFFCARD 2 none s", ":0\r\n"}, {"SDIFFCARD 1 s LIMIT 9", ":5\r\n"},
+		{"SUNIONCARD 2 s t", ":6\r\n"}, {"SUNIONCARD 2 s t LIMIT 3", ":3\r\n"}, {"SUNIONCARD 2 s none", ":5\r\n"},
+		{"SUNIONCARD 3 s t u APPROX", ":7\r\n"}, {"SUNIONCARD 3 s t u APPROX LIMIT 2", ":2\r\n"}, {"SUNIONCARD 3 s t u LIMIT 2 APPROX", ":2\r\n"},
+		{"SUNIONCARD 1 s LIMIT APPROX", syntaxLine}, {"SDIFFCARD 1 s APPROX", syntaxLine}, {"SDIFFCARD 1 s LIMIT -1", limit}, {"SUNIONCARD 1 s LIMIT x", limit},
+		{"SUNIONCARD 0 s", "-ERR numkeys should be greater than 0\r\n"}, {"SDIFFCARD 2 s", "-ERR Number of keys can't be greater than number of args\r\n"},
+		{"SDIFFCARD 2 s x", wrongTypeLine}, {"SUNIONCARD 2 x s", wrongTypeLine}, {"SUNIONCARD 1", arityLine("sunioncard")},
+
+		// COUNT: how many have the member, or the sum of their weights.
+		{"ZADD z1 100 foo 100 bar", ":2\r\n"}, {"ZADD z2 200 foo 200 bar", ":2\r\n"}, {"ZADD z3 inf foo", ":1\r\n"},
+		{"ZUNION 3 z1 z2 z3 AGGREGATE COUNT WITHSCORES", scored("bar", "2", "foo", "3")},
+		{"ZUNIONSTORE out 3 z1 z2 z3 WEIGHTS 10 5 3 AGGREGATE COUNT", ":2\r\n"},
+		{"ZRANGE out 0 -1 WITHSCORES", scored("bar", "15", "foo", "18")},
+		{"ZINTER 3 z1 z2 z3 AGGREGATE count WITHSCORES", scored("foo", "3")},
+		{"ZINTERSTORE out 3 z1 z2 z3 WEIGHTS 10 5 3 AGGREGATE COUNT", ":1\r\n"},
+		{"ZSCORE out foo", bulkLine("18")},
+
+		{"ZSCAN z3 0 NOSCORES", "*2\r\n" + bulkLine("0") + scored("foo")},
+		{"ZSCAN z1 0 MATCH f* noscores COUNT 9", "*2\r\n" + bulkLine("0") + scored("foo")},
+		{"ZSCAN none 0 NOSCORES", "*2\r\n" + bulkLine("0") + "*0\r\n"},
+	})
 }
 
 // A session without a connection waits as well, and the bytes after the command run when it ends.

@@ -234,13 +234,17 @@ func firstBit(data []byte, on bool, from, to int64) int64 {
 // BitOp is an operation on bitmaps.
 type BitOp uint8
 
-// The operations of CombineBits. BitNot takes one source, the others one or
-// more.
+// The operations of CombineBits. BitNot takes one source, BitDiff, BitDiff1 and
+// BitAndOr two or more, the others one or more.
 const (
 	BitAnd BitOp = iota
 	BitOr
 	BitXor
 	BitNot
+	BitDiff  // the bits of the first that none of the others has
+	BitDiff1 // the bits of any of the others that the first does not have
+	BitAndOr // the bits of the first that any of the others has
+	BitOne   // the bits that exactly one has
 )
 
 // apartFrom is how many bytes are combined without letting others work meanwhile.
@@ -253,6 +257,9 @@ const apartFrom = 64 << 10
 func CombineBits(t StringTxn, op BitOp, dest string, keys []string) (int, error) {
 	if op == BitNot && len(keys) != 1 {
 		return 0, ErrBitNot
+	}
+	if (op == BitDiff || op == BitDiff1 || op == BitAndOr) && len(keys) < 2 {
+		return 0, ErrBitTwoSources
 	}
 	length := 0
 	for _, key := range keys {
@@ -267,6 +274,10 @@ func CombineBits(t StringTxn, op BitOp, dest string, keys []string) (int, error)
 		return 0, err
 	}
 	result := make([]byte, length)
+	var apart []byte // the first source, of operations that set it apart; of BitOne the bits that several have
+	if op >= BitDiff {
+		apart = make([]byte, length)
+	}
 	var source []byte // one at a time: a key may be named often
 	for i, key := range keys {
 		var err error
@@ -277,9 +288,16 @@ func CombineBits(t StringTxn, op BitOp, dest string, keys []string) (int, error)
 			return 0, err
 		}
 		combine := func() {
-			if i == 0 {
+			switch {
+			case op == BitOne:
+				addBytes(result, apart, source)
+			case i == 0 && apart != nil:
+				copy(apart, source)
+			case i == 0:
 				copy(result, source)
-			} else {
+			case apart != nil:
+				combineBytes(BitOr, result, source)
+			default:
 				combineBytes(op, result, source)
 			}
 		}
@@ -289,15 +307,35 @@ func CombineBits(t StringTxn, op BitOp, dest string, keys []string) (int, error)
 			t.Apart(combine)
 		}
 	}
-	if op == BitNot {
-		t.Apart(func() {
-			for i := range result {
-				result[i] = ^result[i]
-			}
-		})
+	if op >= BitNot {
+		t.Apart(func() { finishBytes(op, result, apart) })
 	}
 	_, err := String{Txn: t, Key: dest}.Set(result, SetOptions{})
 	return length, err
+}
+
+// addBytes adds a source to the bits that any has, and to those that several have.
+func addBytes(some, several, source []byte) {
+	for i, b := range source {
+		several[i] |= some[i] & b
+		some[i] |= b
+	}
+}
+
+// finishBytes ends an operation: result is what the sources have, without the one that was set apart.
+func finishBytes(op BitOp, result, apart []byte) {
+	for i, b := range result {
+		switch op {
+		case BitNot:
+			result[i] = ^b
+		case BitDiff:
+			result[i] = apart[i] &^ b
+		case BitDiff1, BitOne:
+			result[i] = b &^ apart[i]
+		case BitAndOr:
+			result[i] = apart[i] & b
+		}
+	}
 }
 
 // combineBytes applies the operation to result, as if source continued with zeros.

@@ -129,6 +129,15 @@ func TestCombineBits(t *testing.T) {
 		{structures.BitXor, []string{"long", "long"}, strings.Repeat("\x00", 10)},
 		{structures.BitXor, []string{"long", "short", "short"}, "\x01\x33ghijklmn"},
 		{structures.BitNot, []string{"short"}, "\xfc\xdd"},
+		{structures.BitDiff, []string{"long", "short"}, "\x00\x11ghijklmn"},
+		{structures.BitDiff, []string{"short", "long", "none"}, "\x02\x00" + strings.Repeat("\x00", 8)},
+		{structures.BitDiff1, []string{"short", "long"}, "\x00\x11ghijklmn"},
+		{structures.BitDiff1, []string{"none", "short", "short"}, "\x03\x22"},
+		{structures.BitAndOr, []string{"short", "none", "long"}, "\x01\x22" + strings.Repeat("\x00", 8)},
+		{structures.BitOne, []string{"long", "short"}, "\x02\x11ghijklmn"},
+		{structures.BitOne, []string{"short", "short", "short"}, "\x00\x00"},
+		{structures.BitOne, []string{"short"}, "\x03\x22"},
+		{structures.BitAndOr, []string{"none", "none"}, "(none)"},
 		{structures.BitAnd, []string{"none"}, "(none)"},
 		{structures.BitNot, []string{"none"}, "(none)"},
 	} {
@@ -149,6 +158,11 @@ func TestCombineBits(t *testing.T) {
 	}
 	if _, err := structures.CombineBits(newMemory(), structures.BitNot, "d", []string{"a", "b"}); err != structures.ErrBitNot {
 		t.Errorf("NOT of two: %v", err)
+	}
+	for _, op := range []structures.BitOp{structures.BitDiff, structures.BitDiff1, structures.BitAndOr} {
+		if _, err := structures.CombineBits(newMemory(), op, "d", []string{"a"}); err != structures.ErrBitTwoSources {
+			t.Errorf("operation %d of one: %v", op, err)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	ErrBitOffset      Error = "ERR bit offset is not an integer or out of range"
 	ErrBitfieldType   Error = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
 	ErrBitNot         Error = "ERR BITOP NOT must be called with a single source key."
+	ErrBitTwoSources  Error = "ERR BITOP must be called with at least two source keys."
 	ErrNotSketch      Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
 	ErrSketchDamaged  Error = "INVALIDOBJ Corrupted HLL object detected"
 	ErrSortScore      Error = "ERR One or more scores can't be converted into double"

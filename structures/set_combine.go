@@ -30,6 +30,15 @@ func (s Set) Move(to, member string) (bool, error) {
 	return true, err
 }
 
+// CountCombined returns how many members a combination has; it stops at limit if that is not 0. Costs are those of Combine.
+func CountCombined(t SetTxn, op SetOp, keys []string, limit int) (n int, err error) {
+	err = Combine(t, op, keys, func([]byte) bool {
+		n++
+		return n != limit
+	})
+	return n, err
+}
+
 // PutCombined makes the key the combination of the sets at keys, whatever it
 // held before, and returns how many members it has; none deletes the key. The
 // key may be one of the sets. The result is held in memory until it is written.

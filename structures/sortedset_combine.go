@@ -18,13 +18,14 @@ const (
 	Sum Aggregate = iota
 	Min
 	Max
+	Count // the sum of the weights of those that have the member
 )
 
 // into is the aggregate of a score so far and one more. Infinities that cancel
 // each other out are 0.
 func (a Aggregate) into(score, more float64) float64 {
 	switch {
-	case a == Sum:
+	case a == Sum || a == Count:
 		return notNaN(score + more)
 	case a == Min && more < score, a == Max && more > score:
 		return more
@@ -166,16 +167,24 @@ func differ(sources []weightedSet) []Scored {
 	return members
 }
 
+// part is what a member's score in one of the sets contributes.
+func (c Combination) part(s weightedSet, score float64) float64 {
+	if c.Aggregate == Count {
+		return s.weight
+	}
+	return float64(s.weight * score) // converted: not to be fused with a sum
+}
+
 func (c Combination) intersect(sources []weightedSet) []Scored {
 	var members []Scored
 	sources[0].each(func(member []byte, score float64) {
-		sum := notNaN(float64(sources[0].weight * score))
+		sum := notNaN(c.part(sources[0], score))
 		for _, other := range sources[1:] {
 			more, ok := other.score(text(member))
 			if !ok {
 				return
 			}
-			sum = c.Aggregate.into(sum, float64(other.weight*more)) // converted: not to be fused with the sum
+			sum = c.Aggregate.into(sum, c.part(other, more))
 		}
 		members = append(members, Scored{Member: string(member), Score: sum})
 	})
@@ -187,7 +196,7 @@ func (c Combination) unite(sources []weightedSet) []Scored {
 	at := make(map[string]int)
 	for _, s := range sources {
 		s.each(func(member []byte, score float64) {
-			score = notNaN(float64(s.weight * score))
+			score = notNaN(c.part(s, score))
 			if i, ok := at[string(member)]; ok {
 				members[i].Score = c.Aggregate.into(members[i].Score, score)
 				return

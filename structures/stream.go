@@ -227,34 +227,6 @@ func (s Stream) entry(dst []byte, id StreamID, loc keydir.Loc) ([]byte, error) {
 	return s.Txn.Value(dst, s.Key, text(appendEntryName(name[:0], id)), keydir.Stream, loc)
 }
 
-// Delete deletes entries and returns how many were there. O(log n) an entry.
-func (s Stream) Delete(ids []StreamID) (deleted int, err error) {
-	f, err := s.open()
-	if err != nil || !f.Valid() {
-		return 0, err
-	}
-	info, err := s.Txn.StreamMeta(s.Key, f)
-	if err != nil {
-		return 0, err
-	}
-	for _, id := range ids {
-		did, err := s.Txn.DeleteEntry(s.Key, f, id)
-		if err != nil {
-			return deleted, err
-		}
-		if did {
-			deleted++
-			if info.Deleted.Less(id) {
-				info.Deleted = id
-			}
-		}
-	}
-	if deleted == 0 {
-		return 0, nil
-	}
-	return deleted, notifyUnless(s.Txn, EventXDel, s.Key, s.Txn.PutStreamMeta(s.Key, f, info))
-}
-
 // StreamSetID says what SetID sets besides the last id; nil leaves it.
 type StreamSetID struct {
 	Added   *uint64

@@ -37,7 +37,7 @@ func TestStreamGroupProgress(t *testing.T) {
 	}
 	remove := func(ms uint64) func() {
 		return func() {
-			_, err := s.Delete([]structures.StreamID{{Ms: ms}})
+			err := s.Delete([]structures.StreamID{{Ms: ms}}, structures.KeepReferences, func(structures.StreamDeletion) {})
 			must(t, err)
 		}
 	}

@@ -13,6 +13,9 @@ type StreamTrim struct {
 	Approximate bool
 	// Limit bounds how many entries an approximate trim removes. Default: no limit.
 	Limit int
+	// References says what becomes of references to what goes. With NeedAcknowledged later entries go in place of those
+	// that stay. Default: they are kept.
+	References StreamReferences
 }
 
 const (
@@ -22,7 +25,8 @@ const (
 	DefaultTrimLimit = 100 * trimNode
 )
 
-// Trim removes entries from the front, and returns how many. O(1) an entry removed.
+// Trim removes entries from the front, and returns how many. O(1) an entry removed, and O(log n) a group and an entry
+// passed unless references are kept.
 func (s Stream) Trim(o StreamTrim) (int, error) {
 	f, err := s.open()
 	if err != nil || !f.Valid() {
@@ -31,7 +35,7 @@ func (s Stream) Trim(o StreamTrim) (int, error) {
 	return s.trim(f, o)
 }
 
-// trim writes one record, however many entries go.
+// trim writes one record, however many entries go, and one for each that goes after one that stays.
 func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 	n := f.Len() - o.MaxLen
 	if o.ByID {
@@ -46,20 +50,65 @@ func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 	if n <= 0 {
 		return 0, nil
 	}
-	info, err := s.Txn.StreamMeta(s.Key, f)
+	d, err := s.deletion(f, o.References)
 	if err != nil {
 		return 0, err
 	}
-	if n < f.Len() {
-		info.First = f.EntryAt(n)
-	} else if last, _ := f.LastEntry(); last != MaxStreamID {
-		info.First = last.Next()
-	} else if _, err := s.Txn.DeleteEntry(s.Key, f, last); err != nil { // nothing is after it
-		return 0, err
-	} else {
-		info.First = last
+	var later []StreamID
+	if o.References != KeepReferences {
+		n, later = d.chosen(n, o)
 	}
-	return n, notifyUnless(s.Txn, EventXTrim, s.Key, s.Txn.PutStreamMeta(s.Key, f, info))
+	for _, id := range later {
+		if _, err := d.delete(id); err != nil {
+			return 0, err
+		}
+	}
+	if err := d.cut(n); err != nil {
+		return 0, err
+	}
+	return d.deleted, d.end(EventXTrim)
+}
+
+// chosen says which of the entries go that a trim is to remove, n at most: so many from the front, and later ones.
+func (d *streamDeletion) chosen(n int, o StreamTrim) (front int, later []StreamID) {
+	stayed := false
+	d.f.AscendEntries(StreamID{}, func(id StreamID, _ keydir.Loc) bool {
+		switch {
+		case front+len(later) == n || o.ByID && !id.Less(o.MinID):
+			return false
+		case d.stays(id):
+			stayed = true
+		case stayed:
+			later = append(later, id)
+		default:
+			front++
+			if d.how == DeleteReferences {
+				d.unreferenced = append(d.unreferenced, id)
+			}
+		}
+		return true
+	})
+	return front, later
+}
+
+// cut removes the first n entries: those before info.First are gone.
+func (d *streamDeletion) cut(n int) error {
+	if n == 0 {
+		return nil
+	}
+	d.deleted += n
+	if n < d.f.Len() {
+		d.info.First = d.f.EntryAt(n)
+		return nil
+	}
+	last, _ := d.f.LastEntry()
+	if last != MaxStreamID {
+		d.info.First = last.Next()
+		return nil
+	}
+	d.info.First = last // nothing is after it
+	_, err := d.s.Txn.DeleteEntry(d.s.Key, d.f, last)
+	return err
 }
 
 // entriesBefore counts the entries before an id, of which there are few: those that were trimmed before are gone.

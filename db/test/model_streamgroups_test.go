@@ -338,6 +338,30 @@ func opXAck(x *modelOp) {
 	x.result(got, err, n, want)
 }
 
+func opXAckDel(x *modelOp) {
+	key, name, s, g, want := x.group()
+	ids, how := x.pendingIDs(s, g), db.StreamReferences(x.rng.IntN(3))
+	x.begin("XACKDEL %q %q %d %v", key, name, how, ids)
+	if want == structures.ErrNoGroup {
+		want = nil
+	}
+	became := make([]db.StreamDeletion, len(ids))
+	for i, id := range ids {
+		became[i] = structures.EntryAbsent
+		if g == nil {
+			continue
+		}
+		if _, ok := g.pending[id]; ok {
+			delete(g.pending, id)
+			if became[i] = s.delete(how, id); became[i] == structures.EntryAbsent {
+				became[i] = structures.EntryDeleted
+			}
+		}
+	}
+	got, err := x.on(key, name).AckAndDelete(how, ids...)
+	x.result(fmt.Sprint(got), err, fmt.Sprint(became), want)
+}
+
 func opXPending(x *modelOp) {
 	key, name, s, g, want := x.group()
 	r := db.StreamPendingRange{From: x.streamID(s), To: x.streamID(s), Count: x.rng.IntN(4), Only: x.rng.IntN(3) == 0, Consumer: x.name()}

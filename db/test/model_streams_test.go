@@ -134,7 +134,46 @@ func (x *modelOp) streamTrim(s *modelStream) db.StreamTrim {
 	if o.Approximate {
 		o.Limit = x.rng.IntN(300)
 	}
+	if x.rng.IntN(2) == 0 {
+		o.References = db.StreamReferences(x.rng.IntN(3))
+	}
 	return o
+}
+
+// stays says whether a deletion that minds references leaves an entry.
+func (s *modelStream) stays(how db.StreamReferences, id db.StreamID) bool {
+	for _, g := range s.groups {
+		if _, pending := g.pending[id]; how == structures.NeedAcknowledged && (pending || g.last.Less(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unreference is what a deletion of an entry does to the groups.
+func (s *modelStream) unreference(how db.StreamReferences, id db.StreamID) {
+	if how == structures.DeleteReferences {
+		for _, g := range s.groups {
+			delete(g.pending, id)
+		}
+	}
+}
+
+// delete deletes an entry.
+func (s *modelStream) delete(how db.StreamReferences, id db.StreamID) db.StreamDeletion {
+	s.unreference(how, id)
+	i := slices.IndexFunc(s.entries, func(e modelEntry) bool { return e.id == id })
+	switch {
+	case i < 0:
+		return structures.EntryAbsent
+	case s.stays(how, id):
+		return structures.EntryKept
+	}
+	s.entries = slices.Delete(slices.Clone(s.entries), i, i+1)
+	if s.deleted.Less(id) {
+		s.deleted = id
+	}
+	return structures.EntryDeleted
 }
 
 // trim is what a trim does to a stream.
@@ -150,8 +189,24 @@ func (s *modelStream) trim(o db.StreamTrim) int {
 		}
 		n -= n % 100
 	}
-	s.entries = s.entries[n:]
-	return n
+	var left []modelEntry
+	gone := 0
+	for i, e := range s.entries {
+		switch {
+		case gone == n || o.ByID && !e.id.Less(o.MinID):
+			s.entries = append(left, s.entries[i:]...)
+			return gone
+		case s.stays(o.References, e.id):
+			left = append(left, e)
+			continue
+		case len(left) > 0 && s.deleted.Less(e.id):
+			s.deleted = e.id
+		}
+		s.unreference(o.References, e.id)
+		gone++
+	}
+	s.entries = left
+	return gone
 }
 
 func opXAdd(x *modelOp) {
@@ -222,18 +277,25 @@ func opXDel(x *modelOp) {
 	for i := range ids {
 		ids[i] = x.streamID(s)
 	}
-	x.begin("XDEL %q %v", key, ids)
-	n := 0
-	for _, id := range ids {
-		if s == nil {
-			break
+	how, minds := db.StreamReferences(x.rng.IntN(3)), x.rng.IntN(2) == 0
+	if !minds {
+		how = structures.KeepReferences
+	}
+	x.begin("XDELEX %q %d %v", key, how, ids)
+	n, became := 0, make([]db.StreamDeletion, len(ids))
+	for i, id := range ids {
+		became[i] = structures.EntryAbsent
+		if s != nil {
+			became[i] = s.delete(how, id)
 		}
-		if i := slices.IndexFunc(s.entries, func(e modelEntry) bool { return e.id == id }); i >= 0 {
-			s.entries = slices.Delete(slices.Clone(s.entries), i, i+1)
-			if n++; s.deleted.Less(id) {
-				s.deleted = id
-			}
+		if became[i] == structures.EntryDeleted {
+			n++
 		}
+	}
+	if minds {
+		got, err := x.keys.Stream(key).DeleteWith(how, ids...)
+		x.result(fmt.Sprint(got), err, fmt.Sprint(became), want)
+		return
 	}
 	got, err := x.keys.Stream(key).Delete(ids...)
 	x.result(got, err, n, want)

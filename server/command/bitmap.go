@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
@@ -30,7 +31,8 @@ var bitmapCommands = InGroup(GroupBitmap, []*Command{
 
 // The words of BITOP, of OVERFLOW, and of units: true for positions that are bits.
 var (
-	bitOps    = words[db.BitOp]{{"and", db.BitAnd}, {"or", db.BitOr}, {"xor", db.BitXor}, {"not", db.BitNot}}
+	bitOps = words[db.BitOp]{{"and", db.BitAnd}, {"or", db.BitOr}, {"xor", db.BitXor}, {"not", db.BitNot},
+		{"diff", db.BitDiff}, {"diff1", db.BitDiff1}, {"andor", db.BitAndOr}, {"one", db.BitOne}}
 	overflows = words[db.Overflow]{{"wrap", db.OverflowWrap}, {"sat", db.OverflowSat}, {"fail", db.OverflowFail}}
 	bitUnits  = words[bool]{{"byte", false}, {"bit", true}}
 )
@@ -145,7 +147,8 @@ func bitposCommand(c *Call) error {
 	return c.Int64(c.Tx.Bitmap(c.Key(1)).Position(bit == 1, r))
 }
 
-// bitopCommand is BITOP. Shorter strings are filled up with zeros, and NOT takes one source only.
+// bitopCommand is BITOP. Shorter strings are filled up with zeros, and NOT takes one source only. DIFF, DIFF1, ANDOR and
+// ONE are of Redis 8.2.
 // The result is as long as the longest source; a source that does not exist is zeros. An empty
 // result deletes the destination. All sources and the destination are locked together, and the
 // destination may be one of them.
@@ -154,7 +157,11 @@ func bitopCommand(c *Call) error {
 	if !ok {
 		return ErrSyntax
 	}
-	return c.Int(c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Args.Strings(3)...))
+	n, err := c.Tx.Keyspace().CombineBits(op, c.Key(2), c.Args.Strings(3)...)
+	if err == structures.ErrBitTwoSources {
+		return Errorf("ERR BITOP %s must be called with at least two source keys.", strings.ToUpper(string(c.Args[1])))
+	}
+	return c.Int(n, err)
 }
 
 // bitfieldOps reads the steps of BITFIELD. OVERFLOW holds for what follows it, up to the next

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stavedb/stave/db"
 )
@@ -25,6 +26,10 @@ var setCombineCommands = InGroup(GroupSet, []*Command{
 	{Name: "sdiffstore", Arity: -3, Flags: Write | DenyOOM, Keys: destinationAnd(keysFrom2("RO access")),
 		Run: func(c *Call) error { return combineStore(c, db.DiffOf) }},
 	{Name: "sintercard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"), Run: sintercardCommand},
+	{Name: "sunioncard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"),
+		Run: func(c *Call) error { return combinedCard(c, db.UnionOf) }},
+	{Name: "sdiffcard", Arity: -3, Flags: ReadOnly | MovableKeys, Keys: countedKeys("RO access"),
+		Run: func(c *Call) error { return combinedCard(c, db.DiffOf) }},
 })
 
 // combine is SUNION, SINTER and SDIFF. The result is streamed into the reply. The number of members
@@ -48,21 +53,40 @@ func combineStore(c *Call, op db.SetOp) error {
 	return c.Int(c.Tx.Set(c.Key(1)).PutCombined(op, c.Args.Strings(2)...))
 }
 
-// sintercardCommand is SINTERCARD: it counts no further than LIMIT. It has an error text of its own
-// for too few keys, and LIMIT 0 is no limit.
+// sintercardCommand is SINTERCARD.
 func sintercardCommand(c *Call) error {
+	keys, limit, err := c.keysAndLimit(false)
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.Set(c.Key(2)).InterLen(limit, keys[1:]...))
+}
+
+// combinedCard is SUNIONCARD and SDIFFCARD, of Redis 8.10. APPROX allows SUNIONCARD to estimate, which it does not need to.
+func combinedCard(c *Call, op db.SetOp) error {
+	keys, limit, err := c.keysAndLimit(op == db.UnionOf)
+	if err != nil {
+		return err
+	}
+	return c.Int(c.Tx.Set(c.Key(2)).CombinedLen(op, limit, keys[1:]...))
+}
+
+// keysAndLimit reads numkeys key [key ...] [APPROX] [LIMIT limit]. There is an error text of its own for too few keys, and
+// LIMIT 0 is no limit.
+func (c *Call) keysAndLimit(approx bool) (keys []string, limit int, err error) {
 	n, err := c.Args.parseLeast(1, 1, errNumkeys)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	if n > int64(len(c.Args)-2) {
-		return Error("ERR Number of keys can't be greater than number of args")
+		return nil, 0, Error("ERR Number of keys can't be greater than number of args")
 	}
-	limit, err := c.Args.parseLimit(2 + int(n))
-	if err != nil {
-		return err
+	rest := c.Args
+	if approx { // wherever it stands
+		rest = append(slices.Clone(c.Args[:2+n]), slices.DeleteFunc(slices.Clone(c.Args[2+n:]), func(arg []byte) bool { return equalFold(arg, "approx") })...)
 	}
-	return c.Int(c.Tx.Set(c.Key(2)).InterLen(limit, stringsOf(c.Args[3:2+n])...))
+	limit, err = rest.parseLimit(2 + int(n))
+	return stringsOf(c.Args[2 : 2+n]), limit, err
 }
 
 // parseLimit reads the LIMIT of SINTERCARD and ZINTERCARD from argument i on, 0 if there is none.

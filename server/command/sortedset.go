@@ -209,17 +209,27 @@ func zpop(c *Call, take func(db.SortedSet, int) ([]db.Scored, error)) error {
 	return nil
 }
 
-// zscanCommand is ZSCAN. Scores are text in both versions of the protocol, as in Redis.
+// zscanCommand is ZSCAN. Scores are text in both versions of the protocol, as in Redis. NOSCORES, of Valkey 9, replies
+// members only.
 func zscanCommand(c *Call) error {
-	cursor, o, done, err := c.scanCursor(db.TypeSortedSet, nil)
+	noScores := false
+	cursor, o, done, err := c.scanCursor(db.TypeSortedSet, func(i int) (int, error) {
+		if !c.Args.Is(i, "noscores") {
+			return 0, nil
+		}
+		noScores = true
+		return 1, nil
+	})
 	if err != nil || done {
 		return err
 	}
 	page := scanned(c.Tx.SortedSet(c.Key(1)).Scan(cursor, o.ScanOptions))
 	page.name = func(m db.Scored) string { return m.Member }
-	page.value = func(m db.Scored) {
-		var digits [32]byte
-		c.Out.Bulk(resp.AppendDouble(digits[:0], m.Score))
+	if !noScores {
+		page.value = func(m db.Scored) {
+			var digits [32]byte
+			c.Out.Bulk(resp.AppendDouble(digits[:0], m.Score))
+		}
 	}
 	return page.reply(c, o)
 }

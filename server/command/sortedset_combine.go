@@ -15,7 +15,7 @@ import (
 // as in Redis: a stored result has no NaN.
 
 // aggregates are the words of AGGREGATE.
-var aggregates = words[db.Aggregate]{{"sum", db.SumOf}, {"min", db.MinOf}, {"max", db.MaxOf}}
+var aggregates = words[db.Aggregate]{{"sum", db.SumOf}, {"min", db.MinOf}, {"max", db.MaxOf}, {"count", db.CountOf}}
 
 // sortedSetCombineCommands make a sorted set of several, or of sets, whose members have the score
 // 1. Scores are multiplied by WEIGHTS and added up unless AGGREGATE says otherwise.

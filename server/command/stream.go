@@ -24,6 +24,8 @@ var streamCommands = InGroup(GroupStream, []*Command{
 	{Name: "xclaim", Arity: -6, Flags: Write | Fast, Keys: OneKey("RW update"), Run: xclaimCommand},
 	{Name: "xautoclaim", Arity: -6, Flags: Write | Fast, Work: Unbounded, Keys: OneKey("RW delete"), Run: xautoclaimCommand},
 	{Name: "xdel", Arity: -3, Flags: Write | Fast, Keys: OneKey("RW delete"), Run: xdelCommand},
+	{Name: "xdelex", Arity: -5, Flags: Write | Fast, Keys: OneKey("RW delete"), Run: xdelexCommand},
+	{Name: "xackdel", Arity: -6, Flags: Write | Fast, Keys: OneKey("RW update delete"), Run: xackdelCommand},
 	{Name: "xtrim", Arity: -4, Flags: Write, Keys: OneKey("RW delete"), Run: xtrimCommand},
 	{Name: "xsetid", Arity: -3, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW update"), Run: xsetidCommand},
 })
@@ -76,6 +78,7 @@ func streamBound(arg []byte, number uint64) (db.StreamID, error) {
 // addOrTrim is what XADD and XTRIM have in common.
 type addOrTrim struct {
 	trim  *db.StreamTrim
+	refs  db.StreamReferences
 	only  bool // NOMKSTREAM
 	id    structures.StreamNewID
 	after int // the first argument after the id
@@ -83,12 +86,17 @@ type addOrTrim struct {
 
 // parseAddOrTrim reads the arguments after the key; those of XADD end with the id.
 func (a Args) parseAddOrTrim(add bool) (p addOrTrim, err error) {
-	limit, limited := int64(0), false
+	limit, limited, referred := int64(0), false, 0
 	i := 2
 loop:
 	for ; i < len(a); i++ {
 		more := len(a) - i - 1
+		refs, isRefs := referenceWords.find(a[i])
 		switch {
+		case isRefs && (referred == 0 || sameKeyword(a[i], a[referred])):
+			p.refs, referred = refs, i
+		case isRefs:
+			return p, ErrSyntax
 		case add && string(a[i]) == "*":
 			break loop
 		case (a.Is(i, "maxlen") || a.Is(i, "minid")) && more > 0:
@@ -124,6 +132,9 @@ loop:
 		p.trim.Limit = clampInt(limit)
 	case p.trim != nil && p.trim.Approximate:
 		p.trim.Limit = structures.DefaultTrimLimit
+	}
+	if p.trim != nil {
+		p.trim.References = p.refs
 	}
 	return p, nil
 }

@@ -32,7 +32,7 @@ var stringCommands = InGroup(GroupString, []*Command{
 	{Name: "mget", Arity: -2, Flags: ReadOnly | Fast, Keys: ManyKeys("RO access"), Run: mgetCommand},
 	{Name: "mset", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Last: -1, Step: 2}}, Run: msetCommand},
 	{Name: "msetnx", Arity: -3, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW insert", First: 1, Last: -1, Step: 2}}, Run: msetnxCommand},
-	{Name: "msetex", Arity: -4, Flags: Write | DenyOOM, Keys: []Keys{{Use: "OW update", First: 1, Counted: true, Step: 2}}, Run: msetexCommand},
+	{Name: "msetex", Arity: -4, Flags: Write | DenyOOM | MovableKeys, Keys: []Keys{{Use: "OW update", First: 1, Counted: true, Step: 2}}, Run: msetexCommand},
 	{Name: "incr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"), Run: func(c *Call) error { return incr(c, 1) }},
 	{Name: "decr", Arity: 2, Flags: Write | DenyOOM | Fast, Keys: OneKey("RW access update"),
 		Run: func(c *Call) error { return incr(c, -1) }},

@@ -166,7 +166,7 @@ func valueType(name string) string {
 		return "key"
 	case "pattern":
 		return "pattern"
-	case "seconds", "milliseconds", "count", "index", "start", "stop", "end", "increment", "decrement", "cursor", "numkeys",
+	case "seconds", "milliseconds", "count", "index", "start", "stop", "end", "increment", "decrement", "cursor", "numkeys", "numids",
 		"offset", "protover", "client-id", "port":
 		return "integer"
 	case "unix-time-seconds", "unix-time-milliseconds":

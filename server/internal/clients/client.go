@@ -108,16 +108,22 @@ func (c *Client) ListLine(now time.Time) string {
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		c.ID(), c.Remote, c.Local, c.FD, *c.Name.Load(), int(now.Sub(c.Born).Seconds()),
-		int(now.Sub(time.Unix(0, c.lastSeen.Load())).Seconds()), c.flags(), c.namespace.Load(),
+		int(c.Idle(now).Seconds()), c.Flags(), c.Database(),
 		c.Tracking.Mail.Count(pubsub.Channel), c.Tracking.Mail.Count(pubsub.Pattern), c.Tracking.Mail.Count(pubsub.Shard), c.queued.Load(), c.Watched.Load(),
 		f.Query.Load(), f.QueryFree.Load(), f.Arguments.Load(), f.Queued.Load(), f.Reply.Load(), recent,
 		f.Pending.Load(), f.Parts.Load()+int64(messages), f.PartBytes.Load()+int64(messageBytes), c.BufferBytes.Load(), cmd, c.User.Load().Name(), c.Tracking.Redirect(), protocol, *c.Library.Load(), *c.Version.Load())
 }
 
-// flags are Redis's letters for what the session is at. A client may have several; N is for one
+// Idle is how long ago its last command was.
+func (c *Client) Idle(now time.Time) time.Duration { return now.Sub(time.Unix(0, c.lastSeen.Load())) }
+
+// Database is the one that it has selected.
+func (c *Client) Database() int64 { return c.namespace.Load() }
+
+// Flags are Redis's letters for what the session is at. A client may have several; N is for one
 // that has none. Letters of Redis for what does not exist here never appear: M (a master), d
 // (a watched key has changed: EXEC finds out), c and A (it is about to be closed), u (unblocked).
-func (c *Client) flags() string {
+func (c *Client) Flags() string {
 	flags := ""
 	if c.IsReplica.Load() {
 		flags += "S"
