@@ -85,7 +85,7 @@ func restartInChain(m *restarting) {
 	below := []instance{startInstance(t, "redis"), startInstance(t, "stave")}
 	middle.must("REPLICAOF", "127.0.0.1", master.port)
 	awaitCaughtUp(t, master.client, middle)
-	master.must("CONFIG", "SET", "repl-ping-replica-period", "1")
+	master.must("CONFIG", "SET", "repl-ping-replica-period", "1", "repl-backlog-size", "256mb") // whatever the load adds meanwhile
 	for _, n := range below {
 		n.must("REPLICAOF", "127.0.0.1", port)
 	}
