@@ -81,6 +81,9 @@ func TestTour(t *testing.T) {
 			t.Errorf("by %s: another store", format)
 		}
 	}
+	if got := step("", 0, "orphans", data); got != "" {
+		t.Errorf("orphans: %s", got)
+	}
 	step("", 0, "merge", data, "--all")
 	step("", 0, "check", data)
 	step("", 0, "stats", data)
