@@ -34,7 +34,7 @@ func TestRollbackAgainstCopies(t *testing.T) {
 					before []string
 					undo   func()
 				}
-				for range 20 {
+				for range rounds(20) {
 					var done []change
 					grow := r.IntN(5) // how often of 5 times an element is added
 					for range r.IntN(size) {

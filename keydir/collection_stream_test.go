@@ -135,7 +135,7 @@ func TestStreamAgainstMap(t *testing.T) {
 	for name, next := range ids {
 		t.Run(name, func(t *testing.T) {
 			r, seed := chance.Rand(t), keydir.Seed{1, 2}
-			for range 20 {
+			for range rounds(20) {
 				d := keydir.NewDirectory(seed)
 				m := &entries{d.NewCollection(seed.Hash("key"), keydir.Stream, "key"), map[keydir.StreamID]keydir.Loc{}}
 				var last keydir.StreamID

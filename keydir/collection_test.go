@@ -285,7 +285,7 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 	}[r.IntN(3)]
 	ops := min(2*size, 20000)
 	if underRace {
-		ops = min(ops, 2000)
+		ops = min(ops, 300)
 	}
 	for _, deletes := range []int{5, 50, 85, 10, 95} {
 		for range ops {
@@ -364,7 +364,7 @@ func TestManyCollections(t *testing.T) {
 	model := map[string]*members{}
 	key := func() string { return fmt.Sprintf("key:%d", r.IntN(1000)) }
 	hash := func(key string) uint64 { return seed.Hash(key)&3<<56 | 8 } // two stripes' worth of collisions
-	for i := range 40000 {
+	for i := range rounds(40000) {
 		k := key()
 		m := model[k]
 		f, ok := d.FindCollection(hash(k), k)
@@ -499,7 +499,7 @@ func TestNamesStayWhileOthersChange(t *testing.T) {
 // after and between the halves of the page that is split.
 func TestGroupsAreCutAnywhere(t *testing.T) {
 	r := chance.Rand(t)
-	for range 100 {
+	for range rounds(100) {
 		crowded := 61 + r.Uint64N(6)
 		d := keydir.NewDirectory(keydir.Seed{1, 2})
 		m := newMembers(d.NewCollection(1, keydir.ZSet, "k"))

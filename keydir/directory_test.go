@@ -263,7 +263,7 @@ func TestScanWhileChanging(t *testing.T) {
 
 func TestRandomSlotIsUniform(t *testing.T) {
 	r := chance.Rand(t)
-	for _, n := range []int{1, 3, 100, 5000, 40000} {
+	for _, n := range []int{1, 3, 100, 5000, rounds(40000)} {
 		d := keydir.NewDirectory(keydir.Seed{})
 		seen := map[uint64]int{}
 		for range n {
@@ -293,11 +293,11 @@ func TestRandomSlotIsUniform(t *testing.T) {
 func TestRandomSlotInACrowd(t *testing.T) {
 	r := chance.Rand(t)
 	d := keydir.NewDirectory(keydir.Seed{})
-	for range 24000 {
+	for range rounds(24000) {
 		d.Insert(200<<56|^uint64(0)>>8&^(r.Uint64()>>24), keydir.Slot{Type: keydir.String, Loc: 1})
 	}
 	check(t, d)
-	for range 100 {
+	for range rounds(100) {
 		if h, s, ok := d.RandomSlot(200, r.Uint64()); !ok || keydir.StripeOf(h) != 200 || s.Loc != 1 {
 			t.Fatalf("near returns %x, %v, %v", h, s, ok)
 		}

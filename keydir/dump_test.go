@@ -171,7 +171,7 @@ func populate(r *rand.Rand, d *keydir.Directory, seed keydir.Seed, n int) {
 var dumpTypes = []keydir.Type{keydir.Hash, keydir.List, keydir.Set, keydir.ZSet, keydir.Chunks, keydir.Stream}
 
 func TestLoadEqualsDumped(t *testing.T) {
-	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {3000, 64, 1 << 30}, {3000, 64, 1}, {3000, 64, 700}, {1000, 3, 700}} {
+	for _, c := range []struct{ n, weak, piece int }{{0, 64, 100}, {1, 64, 1}, {rounds(3000), 64, 1 << 30}, {rounds(3000), 64, 1}, {rounds(3000), 64, 700}, {rounds(1000), 3, 700}} {
 		t.Run(fmt.Sprintf("%d keys, %d bits, %d bytes", c.n, c.weak, c.piece), func(t *testing.T) {
 			seed := keydir.Seed{3, 4}
 			d := keydir.NewDirectory(seed)
@@ -189,7 +189,7 @@ func TestLoadedGoesOn(t *testing.T) {
 	d := keydir.NewDirectory(seed)
 	populate(r, d, seed, 1000)
 	n := reload(t, d, seed, 64, 1<<20)
-	for i := range 60_000 {
+	for i := range rounds(60_000) {
 		key := fmt.Sprint("key", r.IntN(1000))
 		h, name, loc, put := seed.Hash(key), fmt.Sprint("element", r.IntN(3000)), keydir.Loc(i+1), r.IntN(3) > 0
 		index, score := int64(r.IntN(4000)-100), r.Uint64N(50)

@@ -105,7 +105,9 @@ func subBetween(prev, next keydir.ListPlace) (at keydir.ListPlace, ok bool) {
 }
 
 // renumber spreads the sub-indexes of elements around a position, so that there is room before it. The more it takes, the
-// further apart they must come, so that few are taken for each that was inserted.
+// further apart they must come, so that few are taken for each that was inserted: five, if each is put next to the last
+// one, before it and after it in turns. At once it may take all that were inserted at the index, whatever bytes they have.
+// It must not stop at some number of bytes: where there is just room for one more, the next insertion takes as many again.
 func (l List) renumber(f keydir.Collection, position int) error {
 	index := placeOf(f, position-1).Index
 	ofIndex := func(at int) bool {
@@ -156,6 +158,7 @@ func (l List) rewrite(f keydir.Collection, position int, to []keydir.ListPlace) 
 		if err := r.move(at, locs[i], to[i]); err != nil {
 			return err
 		}
+		l.Txn.Yield()
 	}
 	return nil
 }

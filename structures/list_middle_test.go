@@ -71,7 +71,7 @@ func TestInsertInOnePlace(t *testing.T) {
 			m := newMemory()
 			model := numbered(t, m, 300)
 			last = "10"
-			m.writes = 0
+			m.writes, m.yields = 0, 0
 			most := 0
 			for i := range n {
 				before, pivot := where(i, model)
@@ -88,6 +88,7 @@ func TestInsertInOnePlace(t *testing.T) {
 			}
 			equal(t, "list", elements(t, m, "l"), strings.Join(model, " "))
 			t.Logf("%d records for %d elements, %d at most for one", m.writes, n, most)
+			equal(t, "elements that were moved with a pause for others", m.yields, m.writes-n)
 			if m.writes > 8*n {
 				t.Errorf("%d records for %d elements", m.writes, n)
 			}

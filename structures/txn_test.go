@@ -24,6 +24,7 @@ type memory struct {
 	deletes   int
 	drops     int
 	reads     int
+	yields    int
 	events    []string
 	now       int64 // for the deadlines of fields
 }
@@ -135,7 +136,7 @@ func (m *memory) ValueLen(key, elem string, typ keydir.Type, loc keydir.Loc) (in
 
 func (m *memory) Step(int) error  { return nil }
 func (m *memory) Room(int) error  { return nil }
-func (m *memory) Yield()          {}
+func (m *memory) Yield()          { m.yields++ }
 func (m *memory) Apart(fn func()) { fn() }
 
 func (m *memory) unlink(key string) bool {

@@ -1,9 +1,7 @@
 package db_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
@@ -18,25 +16,16 @@ var goldenV1l = golden{
 }
 
 func fillGoldenV1l(t *testing.T, s *db.Store) {
-	must(t, s.String("deadline").Put([]byte("v"), db.ExpireAt(time.UnixMilli(4e12)))) // for a TTL file
-	for i, n := range []int{6, 30, 90} {
-		l := s.List(fmt.Sprint("list ", n))
-		var values [][]byte
-		for j := range n {
-			values = append(values, []byte(fmt.Sprint(j)))
-		}
-		ok[int](t)(l.PushBack(values...))
+	fillGoldenLists(t, s, func(l db.List) {
 		ok[int](t)(l.Remove(1, []byte("4")))
 		ok[int](t)(l.InsertAfter([]byte("2"), []byte("between 2 and 3")))
 		ok[int](t)(l.InsertBefore([]byte("between 2 and 3"), []byte("after 2")))
 		ok[int](t)(l.InsertBefore([]byte("3"), []byte("before 3")))
 		ok[int](t)(l.InsertAfter([]byte("3"), []byte("in the hole")))
-		if i == 1 {
-			must(t, mergeEverything(s))
-		}
+	}, func(l db.List) {
 		ok[int](t)(l.Remove(0, []byte("between 2 and 3")))
 		ok[int](t)(l.Remove(0, []byte("2")))
-	}
+	})
 }
 
 func lastOfGoldenV1l(t *testing.T, s *db.Store) {

@@ -17,6 +17,17 @@ var goldenV1k = golden{
 }
 
 func fillGoldenV1k(t *testing.T, s *db.Store) {
+	fillGoldenLists(t, s, func(l db.List) {
+		must(t, l.Trim(2, -3))
+		ok[int](t)(l.PushFront([]byte("front again"), []byte("and again"), []byte("and once more")))
+		ok[int](t)(l.PushBack([]byte("back again"), []byte("x"), []byte("x")))
+		ok[int](t)(l.Remove(0, []byte("x")))
+	}, func(l db.List) { ok[[][]byte](t)(l.PopFrontN(2)) })
+}
+
+// fillGoldenLists makes lists of several lengths and changes each of them twice; between the changes of the second one all segments
+// are merged.
+func fillGoldenLists(t *testing.T, s *db.Store, change, again func(l db.List)) {
 	must(t, s.String("deadline").Put([]byte("v"), db.ExpireAt(time.UnixMilli(4e12)))) // for a TTL file
 	for i, n := range []int{6, 30, 90} {
 		l := s.List(fmt.Sprint("list ", n))
@@ -25,14 +36,11 @@ func fillGoldenV1k(t *testing.T, s *db.Store) {
 			values = append(values, []byte(fmt.Sprint(j)))
 		}
 		ok[int](t)(l.PushBack(values...))
-		must(t, l.Trim(2, -3))
-		ok[int](t)(l.PushFront([]byte("front again"), []byte("and again"), []byte("and once more")))
-		ok[int](t)(l.PushBack([]byte("back again"), []byte("x"), []byte("x")))
-		ok[int](t)(l.Remove(0, []byte("x")))
+		change(l)
 		if i == 1 {
 			must(t, mergeEverything(s))
 		}
-		ok[[][]byte](t)(l.PopFrontN(2))
+		again(l)
 	}
 }
 
