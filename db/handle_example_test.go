@@ -47,6 +47,24 @@ func ExampleString() {
 	// 1
 }
 
+// A lock: a token that only its owner knows is put if there is none, prolonged, and deleted if it is still there.
+func ExampleIfEqual() {
+	store := example()
+	defer store.Close()
+
+	lock, token := store.String("lock"), []byte("5f1c")
+	check(lock.Put(token, db.IfAbsent, db.TTL(time.Minute)))
+	check(lock.Put(token, db.IfEqual(token), db.TTL(time.Minute)))
+	fmt.Println(errors.Is(lock.Put([]byte("77aa"), db.IfEqual([]byte("77aa"))), db.ErrMismatch))
+
+	released, err := store.Key("lock").Delete(db.IfEqual(token))
+	check(err)
+	fmt.Println(released)
+	// Output:
+	// true
+	// true
+}
+
 func ExampleHash() {
 	store := example()
 	defer store.Close()

@@ -332,6 +332,16 @@ func (g *generator) captured() [][]string {
 		library := "#!lua name=" + name + "\nredis.register_function('" + name + "', function(k, a) return redis.call('set', k[1], '" + small(9) + "') end)"
 		return [][]string{pick(g, []string{"function", "load", "replace", library}, []string{"function", "load", "replace", library}, []string{"fcall", name, "1", g.key()},
 			[]string{"function", "delete", name}, []string{"function", "flush"})}
+	case 9, 10:
+		return [][]string{g.newer()}
+	case 11:
+		key := g.key()
+		scene := [][]string{{"del", key}, {"xgroup", "create", key, "g", "0", "mkstream"}, {"xgroup", "create", key, "h", "0"}}
+		for range 4 {
+			scene = append(scene, []string{"xadd", key, "*", "f", "v"})
+		}
+		scene = append(scene, []string{"xreadgroup", "group", "g", "alice", "count", small(4), "streams", key, ">"}, []string{"xreadgroup", "group", "h", "bob", "count", small(4), "streams", key, ">"})
+		return append(scene, []string{"xadd", key, "maxlen", small(4), pick(g, "acked", "delref"), "*", "f", "v"}, []string{"xtrim", key, "maxlen", small(3), pick(g, "acked", "delref")})
 	case 8:
 		all := [][]string{{"multi"}}
 		for range 1 + g.r.IntN(6) {
@@ -353,6 +363,31 @@ func (g *generator) captured() [][]string {
 		return append(all, []string{"exec"}, []string{"select", "0"})
 	}
 	return [][]string{g.calm()}
+}
+
+// newer is a command that a Redis 7 does not know, and need not: it is told of what the command has written.
+func (g *generator) newer() []string {
+	refs := pick(g, "keepref", "delref", "acked")
+	switch g.r.IntN(9) {
+	case 0:
+		return []string{"set", g.key(), g.element(), pick(g, "ifeq", "ifne"), g.element(), "px", strconv.Itoa(1 + g.r.IntN(50))}
+	case 1:
+		return []string{"set", g.key(), g.element(), pick(g, "ifdeq", "ifdne"), "2d06800538d394c2", "keepttl"}
+	case 2:
+		return []string{"delex", g.key(), pick(g, "ifeq", "ifne"), g.element()}
+	case 3:
+		return join("msetex", "2", g.key(), g.element(), g.key(), g.element(), g.maybe(2, "px", "40"), g.maybe(3, "xx"))
+	case 4:
+		return join("increx", g.key(), pick(g, "byint", "byfloat"), g.integer(), "ubound", g.integer(), g.maybe(2, "saturate"), g.maybe(2, "px", "40"), g.maybe(2, "persist"))
+	case 5:
+		return []string{"xdelex", g.key(), refs, "ids", "2", g.streamID(), g.streamID()}
+	case 6:
+		return []string{"xackdel", g.key(), g.group(), refs, "ids", "2", g.streamID(), g.streamID()}
+	case 7:
+		return join("xadd", g.key(), refs, "maxlen", g.count(), "*", "f", g.element())
+	default:
+		return join("bitop", pick(g, "diff", "diff1", "andor", "one"), g.key(), g.several(2, 3, g.key))
+	}
 }
 
 // calm is a command that ends soon.

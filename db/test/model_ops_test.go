@@ -173,15 +173,23 @@ func opPut(x *modelOp) {
 func opSet(x *modelOp) {
 	key, value := x.key(), x.value()
 	var options []db.WriteOption
-	get, condition, ttl, deadline := x.rng.IntN(3) == 0, x.rng.IntN(4), x.rng.IntN(3), int64(0)
+	get, condition, ttl, deadline := x.rng.IntN(3) == 0, x.rng.IntN(6), x.rng.IntN(3), int64(0)
 	if get {
 		options = append(options, db.ReturnOld)
+	}
+	old, expected := x.space[key], x.value()
+	if old != nil && x.rng.IntN(2) == 0 {
+		expected = old.str
 	}
 	switch condition {
 	case 0:
 		options = append(options, db.IfAbsent)
 	case 1:
 		options = append(options, db.IfPresent)
+	case 4:
+		options = append(options, db.IfEqual([]byte(expected)))
+	case 5:
+		options = append(options, db.IfNotEqual([]byte(expected)))
 	}
 	switch ttl {
 	case 0:
@@ -190,18 +198,18 @@ func opSet(x *modelOp) {
 		deadline = x.deadline()
 		options = append(options, db.ExpireAt(time.UnixMilli(deadline)))
 	}
-	x.begin("SET %q %q %+v", key, value, options)
-	old := x.space[key]
+	x.begin("SET %q %q %+v (%d, %q)", key, value, options, condition, expected)
 	var res db.SetResult
 	var want error
-	if get && old != nil {
-		if old.typ == db.TypeString {
-			res.Existed, res.Old = true, []byte(old.str)
-		} else {
-			want = db.ErrWrongType
-		}
+	isString := old != nil && old.typ == db.TypeString
+	if get && isString {
+		res.Existed, res.Old = true, []byte(old.str)
 	}
-	res.Done = !(condition == 0 && old != nil || condition == 1 && old == nil)
+	if (get || condition >= 4) && old != nil && !isString {
+		want = db.ErrWrongType
+	}
+	equal := isString && old.str == expected
+	res.Done = !(condition == 0 && old != nil || condition == 1 && old == nil || condition == 4 && !equal || condition == 5 && equal)
 	got, err := x.keys.String(key).Set([]byte(value), options...)
 	if len(got.Old) == 0 && res.Existed {
 		got.Old = []byte{}

@@ -243,12 +243,14 @@ type hsetexOptions struct {
 	fields    []db.Field
 	options   []db.WriteOption
 	condition bool // FNX or FXX has been met
+	ifAbsent  bool // NX: the key must not exist
+	ifPresent bool // XX: it must
 	deadline  bool // EX, KEEPTTL or one of their like
 }
 
 // hsetexCommand is HSETEX. The words come in any order, after the fields too, and are checked
 // before what the key holds. A condition that does not hold is 0 and changes no field: FNX and FXX
-// speak of all fields together.
+// speak of all fields together, NX and XX, which are Valkey's, of the key.
 func hsetexCommand(c *Call) error {
 	var w hsetexOptions
 	for i := 2; i < len(c.Args); {
@@ -261,7 +263,13 @@ func hsetexCommand(c *Call) error {
 	if w.fields == nil {
 		return ArityError(c.Command.Name)
 	}
-	return c.written(c.Tx.Hash(c.Key(1)).PutWith(w.fields, w.options...))
+	h := c.Tx.Hash(c.Key(1))
+	if w.ifAbsent || w.ifPresent {
+		if n, err := h.Len(); err != nil || w.ifAbsent == (n > 0) {
+			return c.Int(0, err)
+		}
+	}
+	return c.written(h.PutWith(w.fields, w.options...))
 }
 
 // option reads one word, with what belongs to it, and returns how many arguments that were.
@@ -279,6 +287,12 @@ func (w *hsetexOptions) option(c *Call, i int) (int, error) {
 			w.options = append(w.options, db.IfAbsent)
 		} else {
 			w.options = append(w.options, db.IfPresent)
+		}
+		return 1, nil
+	case isExistence(word):
+		w.ifAbsent, w.ifPresent = w.ifAbsent || equalFold(word, "nx"), w.ifPresent || equalFold(word, "xx")
+		if w.ifAbsent && w.ifPresent {
+			return 0, Error("ERR Only one of NX or XX arguments can be specified")
 		}
 		return 1, nil
 	case !equalFold(word, "keepttl") && !isDeadline(word):
