@@ -40,6 +40,7 @@ type Stream struct {
 	asked     int64  // offset after the newest GETACK
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
+	begins    int    // how often it has begun: blocks of an earlier time lead nowhere
 	received  bool   // it is a master's, whose bytes this server passes on
 	blocks    []*block
 	limit     int64 // bytes of blocks that are kept
@@ -88,6 +89,7 @@ func (s *Stream) Begin(sequence uint64) {
 
 func (s *Stream) begin(sequence uint64) {
 	s.begun, s.sequence = true, sequence
+	s.begins++
 	s.blocks = []*block{{start: s.offset}}
 }
 
