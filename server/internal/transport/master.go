@@ -327,11 +327,17 @@ func (l *link) synchronize(rest []byte) error {
 	return nil
 }
 
-// load is replication.Replica.Load.
+// load is replication.Replica.Load. Nothing is installed of a master that the server is told not to follow meanwhile.
 func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) (database int, err error) {
 	f := &l.server.Following
 	noted := time.Now()
-	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, ended, func(loaded int64) {
+	stillWanted := func(after io.Reader) error {
+		if err := ended(after); err != nil || f.Follows(l.master) {
+			return err
+		}
+		return errAnotherMaster
+	}
+	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, stillWanted, func(loaded int64) {
 		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
 			noted = now
 			f.Report(l.master, func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })

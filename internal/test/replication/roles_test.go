@@ -1,0 +1,142 @@
+package replication_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/db/dbtest"
+	"github.com/stavedb/stave/server"
+)
+
+// held keeps everything of a store locked for others until release is called, so that what changes its role waits.
+func held(t *testing.T, store *db.Store) (release func()) {
+	t.Helper()
+	tx, err := store.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _, _ = tx.End(nil) })
+	t.Cleanup(release)
+	return release
+}
+
+// later sends a command whose reply comes later.
+func later(c *client, args ...string) (reply <-chan string) {
+	replies := make(chan string, 1)
+	go func() { replies <- c.do(args...) }()
+	return replies
+}
+
+// TestRepointedIsAReplica: a replica that is given another master is a replica all the while, of the one before until it is that of
+// the other one.
+func TestRepointedIsAReplica(t *testing.T) {
+	first, second := falseMaster(t, nil), falseMaster(t, nil)
+	store := dbtest.New(t)
+	address, _ := serve(t, store, nil)
+	c := dial(t, address)
+	c.must("REPLICAOF", "127.0.0.1", first)
+	await(t, "it follows", func() bool { return c.info("replication", "master_link_status") == "up" })
+	release := held(t, store)
+	changed := later(dial(t, address), "REPLICAOF", "127.0.0.1", second)
+	await(t, "its master is being changed", func() bool { return c.info("replication", "master_link_status") != "up" })
+	want(t, c, "[slave 127.0.0.1 "+first+" connect...", "ROLE")
+	wantInfo(t, c, "role", "slave")
+	want(t, c, "[replicaof 127.0.0.1 "+first+"]", "CONFIG", "GET", "replicaof")
+	want(t, c, readOnly, "SET", "a", "1")
+	release()
+	if reply := <-changed; reply != "OK" {
+		t.Error(reply)
+	}
+	await(t, "it follows the other one", func() bool { return c.info("replication", "master_link_status") == "up" })
+	want(t, c, "[slave 127.0.0.1 "+second+" connected...", "ROLE")
+	c.must("REPLICAOF", "NO", "ONE")
+}
+
+// TestNothingIsInstalledOfAFormerMaster: what a server loads of a master is dropped when it is told meanwhile to follow that no
+// more, though it has all of the file.
+func TestNothingIsInstalledOfAFormerMaster(t *testing.T) {
+	for _, to := range []string{"NO ONE", "127.0.0.1 1"} {
+		t.Run(to, func(t *testing.T) {
+			r := startRelay(t, net.JoinHostPort("127.0.0.1", falseMaster(t, nil)), func() int { return 0 })
+			r.hold(true)
+			store := dbtest.New(t)
+			address, _ := serve(t, store, nil)
+			c := dial(t, address)
+			c.must("SET", "kept", "1")
+			_, port, _ := net.SplitHostPort(r.Addr().String())
+			c.must("REPLICAOF", "127.0.0.1", port)
+			release := held(t, store)
+			r.hold(false)
+			await(t, "it loads everything", func() bool { return c.info("replication", "master_sync_in_progress") == "1" })
+			changed := later(dial(t, address), append([]string{"REPLICAOF"}, strings.Fields(to)...)...)
+			await(t, "its role is being changed", func() bool { return c.info("replication", "master_sync_in_progress") != "1" })
+			release()
+			if reply := <-changed; reply != "OK" {
+				t.Error(reply)
+			}
+			want(t, c, "1", "GET", "kept")
+			c.must("REPLICAOF", "NO", "ONE")
+		})
+	}
+}
+
+// runs reports whether some goroutine is in a function.
+func runs(function string) bool {
+	stacks := make([]byte, 4<<20)
+	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function)
+}
+
+// TestRoleHasOneOwner: of a REPLICAOF and a FAILOVER at the same time one is refused, and the server is a replica, or a master
+// that hands over. The REPLICAOF has been let in, and waits for a CONFIG REWRITE, when the FAILOVER comes.
+func TestRoleHasOneOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stave.conf")
+	if err := os.WriteFile(path, []byte("replicaof 127.0.0.1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := server.NewConfig()
+	if _, err := config.Load(path); err != nil {
+		t.Fatal(err)
+	}
+	store := dbtest.New(t)
+	address, _ := serve(t, store, &server.Options{Config: config})
+	c := dial(t, address)
+	c.must("REPLICAOF", "NO", "ONE")
+	silentReplica(t, c)
+	release := held(t, store)
+	rewritten := later(dial(t, address), "CONFIG", "REWRITE")
+	await(t, "CONFIG REWRITE waits for the store", func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && string(text) == "replicaof no one\n"
+	})
+	changed := later(dial(t, address), "REPLICAOF", "127.0.0.1", "2")
+	await(t, "REPLICAOF waits", func() bool { return runs("shared.(*Following).set(") })
+	failing := later(dial(t, address), "FAILOVER")
+	await(t, "FAILOVER waits, or has replied", func() bool { return len(failing) > 0 || runs("shared.(*Failover).Begin(") })
+	release()
+	if reply := <-rewritten; reply != "OK" {
+		t.Error(reply)
+	}
+	replies := []string{<-changed, <-failing}
+	role, state := c.info("replication", "role"), c.info("replication", "master_failover_state")
+	if refused := strings.HasPrefix(replies[0], "(error)"); refused == strings.HasPrefix(replies[1], "(error)") || refused == (state == "no-failover") || refused != (role == "master") {
+		t.Errorf("REPLICAOF: %s; FAILOVER: %s; the server is a %s, %s", replies[0], replies[1], role, state)
+	}
+}
+
+// TestTakesOverOnlyFromAReplica: a replica that is asked to become the master stays one if who asks could not become its replica: that
+// one is the master still.
+func TestTakesOverOnlyFromAReplica(t *testing.T) {
+	replica := startReplica(t)
+	replica.must("REPLICAOF", "127.0.0.1", falseMaster(t, nil))
+	await(t, "it follows", func() bool { return replica.info("replication", "master_link_status") == "up" })
+	master := dial(t, replica.conn.RemoteAddr().String())
+	want(t, master, "(error) ERR the file is sent with a mark...", "PSYNC", replica.info("replication", "master_replid"), "2", "FAILOVER")
+	wantInfo(t, replica, "role", "slave")
+	replica.must("REPLICAOF", "NO", "ONE")
+}
