@@ -1,3 +1,5 @@
+//go:build unix
+
 package replication_test
 
 import (
@@ -5,12 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
+	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/internal/test/vfstest"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
 
@@ -139,4 +148,48 @@ func TestTakesOverOnlyFromAReplica(t *testing.T) {
 	want(t, master, "(error) ERR the file is sent with a mark...", "PSYNC", replica.info("replication", "master_replid"), "2", "FAILOVER")
 	wantInfo(t, replica, "role", "slave")
 	replica.must("REPLICAOF", "NO", "ONE")
+}
+
+// TestStreamStandsWhereTheStoreDoes: a commit of what the master has sent that fails only when it is to be synced was made: the stream
+// says so, too, or the next link would ask for the same once more.
+func TestStreamStandsWhereTheStoreDoes(t *testing.T) {
+	for _, when := range []string{"command", "file"} {
+		t.Run(when, func(t *testing.T) {
+			fault := vfstest.NewFault(vfs.NewMem())
+			store, err := db.Open("store", seam.With(&db.Options{Sync: db.SyncAlways, NoMerge: true}, seam.Options{FS: fault}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close() // which fails
+			fail := sync.OnceFunc(func() { fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO, Sticky: true}) })
+			port := falseMaster(t, func(c net.Conn, offset int64) {
+				if when == "command" && offset == 1 {
+					fail()
+					_, _ = c.Write(resp.AppendCommandStrings(nil, "SET", "a", "1"))
+				}
+			})
+			address, _ := serve(t, store, nil)
+			c := dial(t, address)
+			if when == "file" {
+				r := startRelay(t, net.JoinHostPort("127.0.0.1", port), func() int { return 0 })
+				r.hold(true)
+				_, relayed, _ := net.SplitHostPort(r.Addr().String())
+				c.must("REPLICAOF", "127.0.0.1", relayed)
+				release := held(t, store)
+				r.hold(false)
+				await(t, "it loads everything", func() bool { return c.info("replication", "master_sync_in_progress") == "1" })
+				fault.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Skip: 1, Err: syscall.EIO, Sticky: true}) // after the one that begins to load
+				release()
+			} else {
+				c.must("REPLICAOF", "127.0.0.1", port)
+			}
+			offset, at := map[string]int64{"command": 28, "file": 1}[when], serverside.Origin{}
+			await(t, "the commit was made, and fails", func() bool {
+				at, _ = serverside.DB.Origin(store)
+				return at.Offset == offset && c.info("replication", "master_link_status") == "down" && c.info("replication", "master_sync_in_progress") == "0"
+			})
+			wantInfo(t, c, "master_repl_offset", strconv.FormatInt(at.Offset, 10))
+			wantInfo(t, c, "master_replid", string(at.ReplID[:]))
+		})
+	}
 }

@@ -186,11 +186,11 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o.Origin, o.Known = stream.Origin()
 	o.TakeOver = f.Status().HandsOver
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
-		return stream.Pass(received, after, func() error {
+		return stream.Pass(received, after, func() (bool, error) {
 			if len(commands) == 0 {
-				return nil
+				return true, nil
 			}
-			return applier.Apply(commands, after)
+			return replication.Done(m.server.Store, after, applier.Apply(commands, after))
 		})
 	}
 	store := m.server.Store
