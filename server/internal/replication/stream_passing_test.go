@@ -166,6 +166,39 @@ func TestDemoted(t *testing.T) {
 	p.want("and asks again", p.gets(second), "+CONTINUE "+id["b"]+"\r\ntwo")
 }
 
+// TestHeldForItsSuccessor: a stream that a replica has all of stays there until the server is the replica of that one, which would
+// lack a PING otherwise. A replica that lacks something does not hold it.
+func TestHeldForItsSuccessor(t *testing.T) {
+	p := &passes{T: t, Stream: NewStream(1 << 20), now: time.Unix(1e9, 0)}
+	p.Begin(1)
+	f, _ := p.Attach(Ask{Peer: Peer{Port: 6380, EOF: true}, Remote: "127.0.0.1:1", ReplID: p.id, Next: 1}, func() Limits { return Limits{} }, func() {}, p.now)
+	add := func() (added bool) {
+		before := p.Position().Offset
+		p.Ping(p.now, time.Second)
+		p.now = p.now.Add(time.Hour)
+		p.Ping(p.now, time.Second)
+		p.AskForAcks()
+		p.publish([]byte("message"))
+		return p.Position().Offset > before
+	}
+	if !p.Hold("127.0.0.1", 6380) {
+		t.Fatal("a replica that has everything is none")
+	}
+	if m := (&Feeders{Stream: p.Stream}); add() || m.Message(nil) != nil {
+		t.Error("something is added to a stream that is held")
+	}
+	if o, ok := p.demote(); !ok || o.Offset != f.acked {
+		t.Errorf("it stands at %+v, %v, and its successor at %d", o, ok, f.acked)
+	}
+	p.lead()
+	if p.Release(); !add() {
+		t.Error("nothing is added after that")
+	}
+	if p.Hold("127.0.0.1", 6380) || !add() {
+		t.Error("a replica that lacks something holds the stream")
+	}
+}
+
 // TestAheadWaits: a replica that has more of the same stream than a server that was killed is not synchronized as a whole: it
 // waits. So do all while nothing was received.
 func TestAheadWaits(t *testing.T) {

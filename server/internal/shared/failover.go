@@ -27,7 +27,8 @@ func (p FailoverPhase) String() string {
 // Failover hands the role of the master over to a replica.
 //
 //  1. Writes are paused, and wait, until a replica has acknowledged the whole stream.
-//  2. The store refuses writes, for some may have passed the pause; if the replica lacks one of these, 1 goes on.
+//  2. The store refuses writes, for some may have passed the pause; if the replica lacks one of these, 1 goes on. The stream stays
+//     where it is: not even a PING is added.
 //  3. The server becomes the replica of that one, in a commit that also has where both stand in the stream. Its link asks, by
 //     PSYNC FAILOVER, that the other one becomes the master.
 //  4. The other one has: the pause ends, and what was paused is refused with READONLY.
@@ -173,7 +174,7 @@ func (f *Failover) Step(now time.Time) (over bool) {
 		f.end(err.Error())
 		return true
 	}
-	if host, port, ok = stream.CaughtUp(host, port); !ok {
+	if !stream.Hold(host, port) {
 		_ = serverside.DB.HoldWrites(f.state.Store, false) // which has no other error than that the store is closed
 		return false
 	}
@@ -186,7 +187,8 @@ func (f *Failover) handOver(to Master) {
 	f.phase.Store(int32(HandingOver))
 	f.state.Options.Logger.Info("FAILOVER: the server becomes the replica of its successor", "successor", to)
 	err := f.state.Following.set(to, true)
-	_ = serverside.DB.HoldWrites(f.state.Store, false) // it refuses them as a replica, unless that failed
+	f.state.Replicas.Stream.Release()                  // it adds nothing as that of a replica, unless that failed
+	_ = serverside.DB.HoldWrites(f.state.Store, false) // and neither are there writes
 	if err != nil {
 		f.end(err.Error())
 	}
