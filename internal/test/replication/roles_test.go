@@ -193,3 +193,31 @@ func TestStreamStandsWhereTheStoreDoes(t *testing.T) {
 		})
 	}
 }
+
+// TestRestartedWithAnotherMaster: the setting replicaof, changed while a server is down, makes a master a replica that gets everything,
+// for it has no stream yet; a replica goes on where it was, if the other master has its stream.
+func TestRestartedWithAnotherMaster(t *testing.T) {
+	master := startReplica(t)
+	prepare(master)
+	store := dbtest.New(t)
+	syncs := func(full, partial string, role ...string) {
+		t.Helper()
+		address, stop := serve(t, store, configured(t, "replicaof", strings.Join(role, " ")))
+		defer stop()
+		c := dial(t, address)
+		awaitCaughtUp(t, master, c)
+		wantSame(t, master, c)
+		if have := c.info("replication", "replica_full_syncs"); have != full {
+			t.Errorf("replicaof %s: %s full synchronizations", role, have)
+		}
+		if have := c.info("replication", "replica_partial_syncs"); have != partial {
+			t.Errorf("replicaof %s: %s partial synchronizations", role, have)
+		}
+	}
+	syncs("1", "0", "127.0.0.1", master.port())
+	syncs("0", "1", "localhost", master.port())
+	address, stop := serve(t, store, configured(t, "replicaof", "no one"))
+	want(t, dial(t, address), "[master ...", "ROLE")
+	stop()
+	syncs("1", "0", "127.0.0.1", master.port())
+}
