@@ -109,6 +109,8 @@ func follow(a *Caller, ask *replication.Ask, takesOver bool) error {
 		ask.Peer = *peer
 	}
 	switch {
+	case !takesOver && a.State.Following.IsStale():
+		return replication.ErrNoMasterLink
 	case a.Follow == nil:
 		return command.Error("ERR there is no connection to send the stream on: this is an embedded session.")
 	case !ask.EOF:
@@ -117,8 +119,6 @@ func follow(a *Caller, ask *replication.Ask, takesOver bool) error {
 		if err := a.State.Failover.TakeOver(ask.ReplID, a.Client.Remote); err != nil {
 			return err
 		}
-	case a.State.Following.IsStale():
-		return replication.ErrNoMasterLink
 	}
 	a.Follow(ask)
 	return shared.ErrNoReply

@@ -42,14 +42,14 @@ type Stream struct {
 	begun     bool   // it has commits, and blocks
 	begins    int    // how often it has begun: blocks of an earlier time lead nowhere
 	received  bool   // it is a master's, whose bytes this server passes on
-	held      bool   // it stays where it is: see Hold
+	held      bool   // it stays where it is: see CaughtUp
 	blocks    []*block
 	limit     int64 // bytes of blocks that are kept
 	feeders   []*Feeder
 	pinged    time.Time
 	sequence  uint64 // of the store, after the newest commit
 
-	takesMessages atomic.Bool // cheap to ask, for every message does; changed with adds
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -94,11 +94,8 @@ func (s *Stream) begin(sequence uint64) {
 	s.blocks = []*block{{start: s.offset}}
 }
 
-// adds reports whether something may be added that is no commit: the stream is this server's own.
-func (s *Stream) adds() bool { return s.begun && !s.received && !s.held }
-
-// offerMessages lets clients' messages be added where something may be.
-func (s *Stream) offerMessages() { s.takesMessages.Store(s.adds()) }
+// offerMessages lets clients' messages, and this server's own commands, be added where the stream is this server's own.
+func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received && !s.held) }
 
 // End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
 func (s *Stream) End() {
@@ -192,7 +189,7 @@ func (s *Stream) Ping(now time.Time, period time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.adds() || len(s.feeders) == 0:
+	case !s.takesMessages.Load() || len(s.feeders) == 0:
 	case s.pinged.IsZero():
 		s.pinged = now
 	case now.Sub(s.pinged) >= period:
@@ -217,7 +214,7 @@ func (s *Stream) publish(message []byte) {
 func (s *Stream) AskForAcks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.adds() && s.asked <= s.committed {
+	if s.takesMessages.Load() && s.asked <= s.committed {
 		s.send("REPLCONF", "GETACK", "*")
 		s.asked = s.offset
 	}

@@ -22,7 +22,10 @@ import (
 func (s *Stream) Pass(received []byte, after Origin, apply func() (done bool, err error)) error {
 	s.passing.Lock()
 	defer s.passing.Unlock()
-	if at, ok := s.receives(); !ok || at+int64(len(received)) != after.Offset {
+	s.mu.Lock()
+	at, follows := s.offset, s.received // which only Pass and Install change now
+	s.mu.Unlock()
+	if !follows || at+int64(len(received)) != after.Offset {
 		return fmt.Errorf("BUG: replication: %d bytes at %d are to be passed on up to %d", len(received), at, after.Offset)
 	}
 	done, err := apply()
@@ -40,13 +43,6 @@ func (s *Stream) Pass(received []byte, after Origin, apply func() (done bool, er
 	s.trim()
 	s.wake()
 	return err
-}
-
-// receives is where a master's stream is, which only Pass and Install change; ok is false for one of this server's own.
-func (s *Stream) receives() (offset int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.offset, s.received
 }
 
 // ContinueAs gives the stream the id by which the master goes on, if that is another one. Replicas learn it when they ask again.

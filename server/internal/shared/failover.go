@@ -165,7 +165,7 @@ func (f *Failover) Step(now time.Time) (over bool) {
 		f.handOver(f.request.Target)
 		return true
 	}
-	host, port, ok := stream.CaughtUp(f.request.Target.Host, f.request.Target.Port)
+	host, port, ok := stream.CaughtUp(f.request.Target.Host, f.request.Target.Port, false)
 	if !ok {
 		stream.AskForAcks()
 		return false
@@ -174,7 +174,7 @@ func (f *Failover) Step(now time.Time) (over bool) {
 		f.end(err.Error())
 		return true
 	}
-	if !stream.Hold(host, port) {
+	if host, port, ok = stream.CaughtUp(host, port, true); !ok {
 		_ = serverside.DB.HoldWrites(f.state.Store, false) // which has no other error than that the store is closed
 		return false
 	}
