@@ -170,6 +170,7 @@ func TestFailoverRefusals(t *testing.T) {
 		refused("FAILOVER timeout must be greater than 0", "FAILOVER", "TIMEOUT", "0")
 		refused("No failover in progress.", "FAILOVER", "ABORT")
 		refused("FAILOVER requires connected replicas.", "FAILOVER")
+		c.must("REPLCONF", "capa", "eof")
 		refused("PSYNC FAILOVER can't be sent to a master.", "PSYNC", "x", "1", "FAILOVER")
 		replica := startReplica(t)
 		replica.must("REPLICAOF", "127.0.0.1", c.port())
@@ -178,6 +179,7 @@ func TestFailoverRefusals(t *testing.T) {
 		refused("FAILOVER target HOST and PORT is not a replica.", "FAILOVER", "TO", "127.0.0.1", "1")
 		c, name = replica, "the replica of "+name
 		refused("FAILOVER is not valid when server is a replica.", "FAILOVER")
+		c.must("REPLCONF", "capa", "eof")
 		refused("PSYNC FAILOVER replid must match my replid.", "PSYNC", strings.Repeat("0", 40), "1", "FAILOVER")
 	}
 }

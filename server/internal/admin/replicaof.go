@@ -25,7 +25,7 @@ func replicaofCommand(a *Caller, c *command.Call) error {
 		return command.Error("ERR REPLICAOF not allowed in cluster mode.")
 	}
 	if a.State.Failover.Phase() != shared.NoFailover {
-		return command.Error("ERR REPLICAOF not allowed while failing over.")
+		return shared.ErrFailingOver
 	}
 	var to shared.Master
 	if !c.Args.Is(1, "no") || !c.Args.Is(2, "one") {
@@ -42,7 +42,7 @@ func replicaofCommand(a *Caller, c *command.Call) error {
 			return nil
 		}
 	}
-	return a.unlocked(c, func() error { return a.State.Following.Change(to) })
+	return a.unlocked(c, func() error { return a.State.Failover.ReplicaOf(to) })
 }
 
 // roleCommand is ROLE.

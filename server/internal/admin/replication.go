@@ -3,7 +3,6 @@ package admin
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stavedb/stave/internal/number"
@@ -94,48 +93,35 @@ func psyncCommand(a *Caller, c *command.Call) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	if len(c.Args) > 3 && c.Args.Is(3, "failover") {
-		if err := takeOver(a, string(c.Arg(1))); err != nil {
-			return err
-		}
-	}
-	id := string(c.Arg(1))
+	id, takesOver := string(c.Arg(1)), len(c.Args) > 3 && c.Args.Is(3, "failover")
 	if !replication.IsReplID(id) {
 		id = "?" // as for any id that is not known: everything is sent
 	}
-	return follow(a, &replication.Ask{ReplID: id, Next: next})
-}
-
-// takeOver makes the server, a replica, the master: its master asks for that, which becomes one of its replicas.
-func takeOver(a *Caller, id string) error {
-	f := &a.State.Following
-	at, known := a.State.Replicas.Stream.Origin()
-	switch {
-	case !f.IsReplica():
-		return command.Error("ERR PSYNC FAILOVER can't be sent to a master.")
-	case !known || !strings.EqualFold(id, string(at.ReplID[:])):
-		return command.Error("ERR PSYNC FAILOVER replid must match my replid.")
-	}
-	a.State.Options.Logger.Info("the master hands over its role", "client", a.Client.Remote)
-	return f.Change(shared.Master{})
+	return follow(a, &replication.Ask{ReplID: id, Next: next}, takesOver)
 }
 
 // syncCommand is SYNC, PSYNC of Redis before 2.8, and of redis-cli --rdb.
 func syncCommand(a *Caller, _ *command.Call) error {
-	return follow(a, &replication.Ask{ReplID: "?", Next: -1, SYNC: true})
+	return follow(a, &replication.Ask{ReplID: "?", Next: -1, SYNC: true}, false)
 }
 
-func follow(a *Caller, ask *replication.Ask) error {
+// follow makes the client a replica. If the server is to take over from it, it becomes the master when nothing else stands in the way:
+// otherwise the client would be the master still, and there would be two.
+func follow(a *Caller, ask *replication.Ask, takesOver bool) error {
 	if peer := a.Client.Peer.Load(); peer != nil {
 		ask.Peer = *peer
 	}
 	switch {
-	case a.State.Following.IsStale():
+	case !takesOver && a.State.Following.IsStale():
 		return replication.ErrNoMasterLink
 	case a.Follow == nil:
 		return command.Error("ERR there is no connection to send the stream on: this is an embedded session.")
 	case !ask.EOF:
 		return command.Error("ERR the file is sent with a mark at its end, which the replica has to ask for: REPLCONF capa eof")
+	case takesOver:
+		if err := a.State.Failover.TakeOver(ask.ReplID, a.Client.Remote); err != nil {
+			return err
+		}
 	}
 	a.Follow(ask)
 	return shared.ErrNoReply

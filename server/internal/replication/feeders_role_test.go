@@ -85,7 +85,7 @@ func TestStopKeepsPosition(t *testing.T) {
 	store, m := following(t, at("a", 1000, 0))
 	ping := commandOf("PING")
 	after := at("a", 1000+int64(len(ping)), 0)
-	if err := m.Stream.Pass(ping, after, func() error { return nil }); err != nil {
+	if err := m.Stream.Pass(ping, after, func() (bool, error) { return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Stop(); err != nil {

@@ -31,6 +31,7 @@ type sharedSnapshot struct {
 // cutPoint is a moment of a stream.
 type cutPoint struct {
 	id       string
+	begins   int // of the stream
 	offset   int64
 	at       *block
 	used     int // bytes of at before it
@@ -141,7 +142,7 @@ func (s *Stream) point() *cutPoint {
 		return &cutPoint{} // which no stream continues
 	}
 	last := s.blocks[len(s.blocks)-1]
-	return &cutPoint{id: s.id, offset: s.offset, at: last, used: len(last.data), database: s.database}
+	return &cutPoint{id: s.id, begins: s.begins, offset: s.offset, at: last, used: len(last.data), database: s.database}
 }
 
 // cutAt is Cut at a moment before, which the stream must have in common. It reports whether it has.
@@ -149,7 +150,7 @@ func (f *Feeder) cutAt(p *cutPoint) bool {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun || s.id != p.id {
+	if !s.begun || s.id != p.id || s.begins != p.begins {
 		return false
 	}
 	f.begin(p)

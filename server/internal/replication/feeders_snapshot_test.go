@@ -203,3 +203,28 @@ func TestSnapshotThatFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNoSharingBeyondAnInstallation: a snapshot of what was before everything was replaced is not shared afterwards, although the
+// stream has the same id: what follows its moment is not there.
+func TestNoSharingBeyondAnInstallation(t *testing.T) {
+	s := newSharing(t)
+	s.Stream.Receive(at("a", 1000, 0))
+	first := s.join()
+	g := s.share(first)
+	<-g.opened
+	s.Stream.Receive(at("a", 5000, 0))
+	second := s.join()
+	other := s.share(second)
+	if other == g {
+		t.Error("a snapshot is shared of which nothing leads to the stream")
+	}
+	<-other.opened
+	if other != g && second.acked != 5000 {
+		t.Errorf("its file is of %d", second.acked)
+	}
+	for f, of := range map[*Feeder]*sharedSnapshot{first: g, second: other} {
+		if err := s.release(of, f); err != nil {
+			t.Error(err)
+		}
+	}
+}

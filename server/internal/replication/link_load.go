@@ -136,9 +136,11 @@ func LoadFile(store *db.Store, stream *Stream, r io.Reader, at Origin, ended fun
 		err = ended(file.Rest())
 	}
 	if err == nil {
-		err = stream.Install(at, func() error { return serverside.DB.Install(store, libraries, at) })
+		err = stream.Install(at, func() (bool, error) {
+			installed, err = Done(store, at, serverside.DB.Install(store, libraries, at))
+			return installed, err
+		})
 	}
-	installed = err == nil
 	return at.Database, err
 }
 

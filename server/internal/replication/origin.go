@@ -4,11 +4,21 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 )
 
 // Origin is where a replica stands in the stream of its master.
 type Origin = serverside.Origin
+
+// Done reports whether what was to bring a store to a position has, also if it has an error: that may have come after the commit.
+func Done(store *db.Store, at Origin, err error) (bool, error) {
+	if err == nil {
+		return true, nil
+	}
+	now, known := serverside.DB.Origin(store)
+	return known && now == at, err
+}
 
 // replIDSize is the length of the id of a replication: hexadecimal digits.
 const replIDSize = len(Origin{}.ReplID)

@@ -120,7 +120,7 @@ func TestKeepOrphansOfReplica(t *testing.T) {
 		l.Helper()
 		b := commandOf(words...)
 		after := at("a", l.offset+int64(len(b)), 7)
-		if err := l.Pass(b, after, func() error { return nil }); err != nil {
+		if err := l.Pass(b, after, func() (bool, error) { return true, nil }); err != nil {
 			l.Fatal(err)
 		}
 	}

@@ -40,14 +40,16 @@ type Stream struct {
 	asked     int64  // offset after the newest GETACK
 	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
 	begun     bool   // it has commits, and blocks
+	begins    int    // how often it has begun: blocks of an earlier time lead nowhere
 	received  bool   // it is a master's, whose bytes this server passes on
 	demoted   bool   // it was this server's own, and no other server has gone on with it or replaced it yet
+	held      bool   // it stays where it is: see CaughtUp
 	blocks    []*block
 	limit     int64 // bytes of blocks that are kept
 	feeders   []*Feeder
 	pinged    time.Time
 
-	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun and received
+	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
 
 // block is some bytes of the stream, which are never changed: data grows within its capacity. A feeder holds the block that it
@@ -89,11 +91,12 @@ func (s *Stream) Begin() {
 
 func (s *Stream) begin() {
 	s.begun = true
+	s.begins++
 	s.blocks = []*block{{start: s.offset, database: s.database}}
 }
 
-// offerMessages lets clients' messages be added where the stream is this server's own.
-func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received) }
+// offerMessages lets clients' messages, and this server's own commands, be added where the stream is this server's own.
+func (s *Stream) offerMessages() { s.takesMessages.Store(s.begun && !s.received && !s.held) }
 
 // End is its inverse: what is written from now on is not in the stream, so that it has another id when it begins again.
 func (s *Stream) End() {
@@ -188,7 +191,7 @@ func (s *Stream) Ping(now time.Time, period time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.begun || s.received || len(s.feeders) == 0:
+	case !s.takesMessages.Load() || len(s.feeders) == 0:
 	case s.pinged.IsZero():
 		s.pinged = now
 	case now.Sub(s.pinged) >= period:
@@ -213,7 +216,7 @@ func (s *Stream) publish(message []byte) {
 func (s *Stream) AskForAcks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun && !s.received && s.asked <= s.committed {
+	if s.takesMessages.Load() && s.asked <= s.committed {
 		s.send("REPLCONF", "GETACK", "*")
 		s.asked = s.offset
 	}

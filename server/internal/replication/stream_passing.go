@@ -17,11 +17,19 @@ import (
 // A replica that is promoted goes on with a new id, and keeps the one before with the offset up to which the two are the same:
 // whoever has not more than that of the old stream goes on with the new one.
 
-// Pass has bytes of the master applied, and adds them. They may be used again when it returns.
-func (s *Stream) Pass(received []byte, after Origin, apply func() error) error {
+// Pass has bytes of the master applied, and adds them if that was done: an error may come after the commit, and nothing is applied
+// twice. They may be used again when it returns.
+func (s *Stream) Pass(received []byte, after Origin, apply func() (done bool, err error)) error {
 	s.passing.Lock()
 	defer s.passing.Unlock()
-	if err := apply(); err != nil {
+	s.mu.Lock()
+	at, follows := s.offset, s.received // which only Pass and Install change now
+	s.mu.Unlock()
+	if !follows || at+int64(len(received)) != after.Offset {
+		return fmt.Errorf("BUG: replication: %d bytes at %d are to be passed on up to %d", len(received), at, after.Offset)
+	}
+	done, err := apply()
+	if !done {
 		return err
 	}
 	if len(received) > ownBlock { // which append would keep
@@ -29,16 +37,13 @@ func (s *Stream) Pass(received []byte, after Origin, apply func() error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.received || s.offset+int64(len(received)) != after.Offset {
-		return fmt.Errorf("BUG: replication: %d bytes at %d are to be passed on up to %d", len(received), s.offset, after.Offset)
-	}
 	s.continueAs(string(after.ReplID[:]))
 	s.demoted = false
 	s.append(received)
 	s.database, s.committed = after.Database, s.offset
 	s.trim()
 	s.wake()
-	return nil
+	return err
 }
 
 // ContinueAs gives the stream the id by which the master goes on, if that is another one. Replicas learn it when they ask again.
@@ -57,16 +62,16 @@ func (s *Stream) continueAs(id string) {
 	s.endFeeders()
 }
 
-// Install has everything replaced by what the master had at a position, where the stream goes on. There is nothing before it:
-// all replicas need everything, too.
-func (s *Stream) Install(at Origin, install func() error) error {
+// Install has everything replaced by what the master had at a position, where the stream goes on if that was done. There is nothing
+// before it: all replicas need everything, too.
+func (s *Stream) Install(at Origin, install func() (done bool, err error)) error {
 	s.passing.Lock()
 	defer s.passing.Unlock()
-	if err := install(); err != nil {
-		return err
+	done, err := install()
+	if done {
+		s.Receive(at)
 	}
-	s.Receive(at)
-	return nil
+	return err
 }
 
 // Receive makes the stream that of a master, from a position on.

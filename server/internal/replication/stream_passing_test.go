@@ -33,7 +33,7 @@ func newPasses(t *testing.T, o Origin) *passes {
 
 func (p *passes) pass(text string, after Origin) {
 	p.Helper()
-	if err := p.Pass([]byte(text), after, func() error { return nil }); err != nil {
+	if err := p.Pass([]byte(text), after, func() (bool, error) { return true, nil }); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -79,17 +79,17 @@ func TestPassedByteByByte(t *testing.T) {
 	p.Ping(p.now.Add(time.Hour), time.Second)
 	p.AskForAcks()
 	failed := errors.New("no")
-	if err := p.Pass([]byte("never"), at("a", 1008, 3), func() error { return failed }); !errors.Is(err, failed) {
+	if err := p.Pass([]byte("never"), at("a", 1008, 3), func() (bool, error) { return false, failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	large := strings.Repeat("x", ownBlock+1)
 	b := []byte(large)
-	if err := p.Pass(b, at("a", 1003+int64(len(b)), 3), func() error { return nil }); err != nil {
+	if err := p.Pass(b, at("a", 1003+int64(len(b)), 3), func() (bool, error) { return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 	clear(b) // the link uses it again
 	p.want("it gets", p.gets(f), "+CONTINUE "+id["a"]+"\r\none"+large)
-	if p.Pass([]byte("gap"), at("a", 99_999, 3), func() error { return nil }) == nil {
+	if p.Pass([]byte("gap"), at("a", 99_999, 3), func() (bool, error) { t.Error("bytes are applied after a gap"); return true, nil }) == nil {
 		t.Error("bytes were passed on after a gap")
 	}
 	second, isPartial := p.attach(id["a"], 1001)
@@ -166,6 +166,43 @@ func TestDemoted(t *testing.T) {
 	p.want("and asks again", p.gets(second), "+CONTINUE "+id["b"]+"\r\ntwo")
 }
 
+// TestHeldForItsSuccessor: a stream that a replica has all of stays there until the server is the replica of that one, which would
+// lack a PING otherwise. A replica that lacks something does not hold it.
+func TestHeldForItsSuccessor(t *testing.T) {
+	p := &passes{T: t, Stream: NewStream(1 << 20), now: time.Unix(1e9, 0)}
+	p.Begin()
+	f, _ := p.Attach(Ask{Peer: Peer{Port: 6380, EOF: true}, Remote: "127.0.0.1:1", ReplID: p.id, Next: 1}, func() Limits { return Limits{} }, func() {}, p.now)
+	add := func() (added bool) {
+		before := p.Position().Offset
+		p.Ping(p.now, time.Second)
+		p.now = p.now.Add(time.Hour)
+		p.Ping(p.now, time.Second)
+		p.AskForAcks()
+		p.publish([]byte("message"))
+		return p.Position().Offset > before
+	}
+	hold := func() (ok bool) {
+		_, _, ok = p.CaughtUp("127.0.0.1", 6380, true)
+		return ok
+	}
+	if !hold() {
+		t.Fatal("a replica that has everything is none")
+	}
+	if m := (&Feeders{Stream: p.Stream}); add() || m.Message(nil) != nil {
+		t.Error("something is added to a stream that is held")
+	}
+	if o, ok := p.demote(); !ok || o.Offset != f.acked {
+		t.Errorf("it stands at %+v, %v, and its successor at %d", o, ok, f.acked)
+	}
+	p.lead()
+	if p.Release(); !add() {
+		t.Error("nothing is added after that")
+	}
+	if hold() || !add() {
+		t.Error("a replica that lacks something holds the stream")
+	}
+}
+
 // TestAheadWaits: a replica that has more of the same stream than a server that was killed is not synchronized as a whole: it
 // waits. So do all while nothing was received.
 func TestAheadWaits(t *testing.T) {
@@ -189,11 +226,11 @@ func TestInstalledAnew(t *testing.T) {
 	p := newPasses(t, at("a", 1000, 0))
 	f, _ := p.attach(id["a"], 1000)
 	file, _ := p.attach("?", -2)
-	if err := p.Install(at("b", 50, 2), func() error {
+	if err := p.Install(at("b", 50, 2), func() (bool, error) {
 		if p.passing.TryLock() {
 			t.Error("a snapshot may be cut while everything is replaced")
 		}
-		return nil
+		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +244,7 @@ func TestInstalledAnew(t *testing.T) {
 		t.Errorf("it stands at %+v, %v", o, ok)
 	}
 	failed := errors.New("no")
-	if err := p.Install(at("a", 9, 0), func() error { return failed }); !errors.Is(err, failed) {
+	if err := p.Install(at("a", 9, 0), func() (bool, error) { return false, failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	if o, _ := p.Origin(); o != at("b", 50, 2) {
@@ -226,11 +263,11 @@ func TestNoCutBetween(t *testing.T) {
 		}
 		return true
 	}
-	if err := p.Pass([]byte("one"), at("a", 1003, 0), func() error {
+	if err := p.Pass([]byte("one"), at("a", 1003, 0), func() (bool, error) {
 		if !held() {
 			t.Error("a snapshot may be cut between a commit and its bytes")
 		}
-		return nil
+		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,8 @@ func (p FailoverPhase) String() string {
 // Failover hands the role of the master over to a replica.
 //
 //  1. Writes are paused, and wait, until a replica has acknowledged the whole stream.
-//  2. The store refuses writes, for some may have passed the pause; if the replica lacks one of these, 1 goes on.
+//  2. The store refuses writes, for some may have passed the pause; if the replica lacks one of these, 1 goes on. The stream stays
+//     where it is: not even a PING is added.
 //  3. The server becomes the replica of that one, in a commit that also has where both stand in the stream. Its link asks, by
 //     PSYNC FAILOVER, that the other one becomes the master.
 //  4. The other one has: the pause ends, and what was paused is refused with READONLY.
@@ -39,7 +41,7 @@ type Failover struct {
 	phase     atomic.Int32
 	requested chan struct{} // has an element while one is to be begun
 
-	mu      sync.Mutex // guards the changes of phase, and the rest; nobody takes it who has keys locked
+	mu      sync.Mutex // guards the changes of phase and of the master, and the rest; nobody takes it who has keys locked
 	request FailoverRequest
 }
 
@@ -54,6 +56,9 @@ type FailoverRequest struct {
 const (
 	ErrFailoverRuns    command.Error = "ERR FAILOVER already in progress."
 	ErrNoFailover      command.Error = "ERR No failover in progress."
+	ErrFailingOver     command.Error = "ERR REPLICAOF not allowed while failing over."
+	errTakeOverMaster  command.Error = "ERR PSYNC FAILOVER can't be sent to a master."
+	errTakeOverID      command.Error = "ERR PSYNC FAILOVER replid must match my replid."
 	errFailoverReplica command.Error = "ERR FAILOVER is not valid when server is a replica."
 	errNoReplicas      command.Error = "ERR FAILOVER requires connected replicas."
 	errForceAlone      command.Error = "ERR FAILOVER with force option requires both a timeout and target HOST and IP."
@@ -66,6 +71,37 @@ func (f *Failover) Phase() FailoverPhase { return FailoverPhase(f.phase.Load()) 
 
 // Requested is readable when Run is to be called.
 func (f *Failover) Requested() <-chan struct{} { return f.requested }
+
+// ReplicaOf is REPLICAOF: it makes the server the replica of another one, or a master. When it returns, nothing more is applied
+// of the master before. While it runs no FAILOVER begins or goes on, and while one of these runs it is refused.
+func (f *Failover) ReplicaOf(to Master) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.replicaOf(to)
+}
+
+func (f *Failover) replicaOf(to Master) error {
+	if f.Phase() != NoFailover {
+		return ErrFailingOver
+	}
+	return f.state.Following.set(to, false)
+}
+
+// TakeOver makes the server, a replica, the master: its master asks for that, which becomes one of its replicas. id is that of the
+// stream that both have, client the address that it asks from.
+func (f *Failover) TakeOver(id, client string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, known := f.state.Replicas.Stream.Origin()
+	switch {
+	case !f.state.Following.IsReplica():
+		return errTakeOverMaster
+	case !known || !strings.EqualFold(id, string(at.ReplID[:])):
+		return errTakeOverID
+	}
+	f.state.Options.Logger.Info("the master hands over its role", "client", client)
+	return f.replicaOf(Master{})
+}
 
 // Begin begins one: writes are paused when it returns, and Run does the rest.
 func (f *Failover) Begin(r FailoverRequest) error {
@@ -129,7 +165,7 @@ func (f *Failover) Step(now time.Time) (over bool) {
 		f.handOver(f.request.Target)
 		return true
 	}
-	host, port, ok := stream.CaughtUp(f.request.Target.Host, f.request.Target.Port)
+	host, port, ok := stream.CaughtUp(f.request.Target.Host, f.request.Target.Port, false)
 	if !ok {
 		stream.AskForAcks()
 		return false
@@ -138,7 +174,7 @@ func (f *Failover) Step(now time.Time) (over bool) {
 		f.end(err.Error())
 		return true
 	}
-	if host, port, ok = stream.CaughtUp(host, port); !ok {
+	if host, port, ok = stream.CaughtUp(host, port, true); !ok {
 		_ = serverside.DB.HoldWrites(f.state.Store, false) // which has no other error than that the store is closed
 		return false
 	}
@@ -150,8 +186,9 @@ func (f *Failover) Step(now time.Time) (over bool) {
 func (f *Failover) handOver(to Master) {
 	f.phase.Store(int32(HandingOver))
 	f.state.Options.Logger.Info("FAILOVER: the server becomes the replica of its successor", "successor", to)
-	err := f.state.Following.handOver(to)
-	_ = serverside.DB.HoldWrites(f.state.Store, false) // it refuses them as a replica, unless that failed
+	err := f.state.Following.set(to, true)
+	f.state.Replicas.Stream.Release()                  // it adds nothing as that of a replica, unless that failed
+	_ = serverside.DB.HoldWrites(f.state.Store, false) // and neither are there writes
 	if err != nil {
 		f.end(err.Error())
 	}
@@ -166,7 +203,7 @@ func (f *Failover) Abort(why string) error {
 		return ErrNoFailover
 	}
 	if handsOver {
-		if err := f.state.Following.Change(Master{}); err != nil {
+		if err := f.state.Following.set(Master{}, false); err != nil {
 			f.phase.Store(int32(HandingOver))
 			return err
 		}
@@ -201,13 +238,6 @@ func (f *Failover) done() {
 
 // resume goes on with one that was handing over when the server ended.
 func (f *Failover) resume() { f.phase.Store(int32(HandingOver)) }
-
-// handOver makes the server the replica of its successor.
-func (f *Following) handOver(to Master) error {
-	f.changing.Lock()
-	defer f.changing.Unlock()
-	return f.change(to, true)
-}
 
 // TookOver notes that the successor has become the master: the server is one of its replicas, as any other. If the master is
 // being changed, the link ends anyway.

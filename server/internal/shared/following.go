@@ -80,6 +80,7 @@ type Following struct {
 	mu         sync.Mutex // guards the rest
 	configured string     // what the setting said when the record was written
 	status     LinkStatus
+	between    bool          // the master is being changed: the link to the one in status is to end
 	changed    chan struct{} // closed when the master has been changed
 	idle       chan struct{} // closed while nothing is applied
 }
@@ -160,27 +161,39 @@ func (f *Following) Status() LinkStatus {
 	return f.status
 }
 
-// Report changes the figures of the link to a master, unless the server has another one by now.
+// Report changes the figures of the link to a master, unless the server has another one by now, or gets one.
 func (f *Following) Report(of Master, change func(*LinkStatus)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.status.Master != of {
+	if !f.follows(of) {
 		return
 	}
 	change(&f.status)
 	f.up.Store(f.status.State == LinkUp)
 }
 
-// Master is whose replica the server is, and a channel that is closed when that changes.
+// Master is whom the link is to follow, nobody while the master is being changed, and a channel that is closed when that changes.
 func (f *Following) Master() (m Master, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.between {
+		return Master{}, f.changed
+	}
 	return f.status.Master, f.changed
 }
 
+// Follows reports whether the server is to have what a master sends. It is not from the moment on in which the master is being changed.
+func (f *Following) Follows(m Master) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follows(m)
+}
+
+func (f *Following) follows(m Master) bool { return !f.between && f.status.Master == m }
+
 // Setting is the master as a setting has it; "" for none.
 func (f *Following) Setting() string {
-	m, _ := f.Master()
+	m := f.Status().Master
 	if m.IsZero() {
 		return ""
 	}
@@ -203,15 +216,15 @@ func (f *Following) rewritten(setting string) error {
 	return nil
 }
 
-// Change is REPLICAOF: it makes the server the replica of another one, or a master. When it returns, nothing more is applied
-// of the master before.
-func (f *Following) Change(to Master) error {
+// set changes the master. It is called with the lock of Failover, which owns who it is.
+func (f *Following) set(to Master, handsOver bool) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	return f.change(to, false)
+	return f.change(to, handsOver)
 }
 
-// change changes the master, to one that is to be told to become one if the server hands over.
+// change changes the master, to one that is to be told to become one if the server hands over. Until it has, others are told of the
+// master before.
 func (f *Following) change(to Master, handsOver bool) error {
 	was := f.Status()
 	if !to.IsZero() {
@@ -221,7 +234,11 @@ func (f *Following) change(to Master, handsOver bool) error {
 	f.mu.Lock()
 	close(f.changed) // which ends the link
 	f.changed = make(chan struct{})
-	f.status.Master = Master{}
+	f.between = true
+	f.up.Store(false)
+	if f.status.State != LinkDown {
+		f.status.State, f.status.DownSince = LinkDown, time.Now()
+	}
 	idle := f.idle
 	f.mu.Unlock()
 	<-idle
@@ -267,6 +284,7 @@ func (f *Following) note(m Master, handsOver bool) {
 		Master: m, HandsOver: handsOver, State: LinkDown, Offset: offset, DownSince: time.Now(), FullSyncs: f.status.FullSyncs, PartialSyncs: f.status.PartialSyncs,
 		Failures: f.status.Failures, Ignored: f.status.Ignored,
 	}
+	f.between = false
 	f.up.Store(false)
 	f.is.Store(!m.IsZero())
 	f.mu.Unlock()
@@ -276,7 +294,7 @@ func (f *Following) note(m Master, handsOver bool) {
 func (f *Following) Begin(m Master) (done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.status.Master != m || m.IsZero() {
+	if !f.follows(m) || m.IsZero() {
 		return nil, false
 	}
 	idle := make(chan struct{})

@@ -187,11 +187,11 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o.Origin, o.Known = stream.Origin()
 	o.TakeOver, o.AsksHistory = f.Status().HandsOver, o.Known && !m.wentOn
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
-		return stream.Pass(received, after, func() error {
+		return stream.Pass(received, after, func() (bool, error) {
 			if len(commands) == 0 {
-				return nil
+				return true, nil
 			}
-			return applier.Apply(commands, after)
+			return replication.Done(m.server.Store, after, applier.Apply(commands, after))
 		})
 	}
 	store := m.server.Store
@@ -348,11 +348,17 @@ func (l *link) keepOrphans(isLogged bool) error {
 	return nil
 }
 
-// load is replication.Replica.Load.
+// load is replication.Replica.Load. Nothing is installed of a master that the server is told not to follow meanwhile.
 func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) (database int, err error) {
 	f := &l.server.Following
 	noted := time.Now()
-	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, ended, func(loaded int64) {
+	stillWanted := func(after io.Reader) error {
+		if err := ended(after); err != nil || f.Follows(l.master) {
+			return err
+		}
+		return errAnotherMaster
+	}
+	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, stillWanted, func(loaded int64) {
 		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
 			noted = now
 			f.Report(l.master, func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
