@@ -372,7 +372,8 @@ func TestFailoverKilled(t *testing.T) {
 		if a.info("role") == "slave" {
 			a, b = b, a
 		}
-		return a.info("role") == "master" && b.info("master_link_status") == "up"
+		return a.info("role") == "master" && b.info("master_link_status") == "up" &&
+			a.info("master_failover_state") == "no-failover" && b.info("master_failover_state") == "no-failover"
 	})
 	master, replica := dial(t, "127.0.0.1:"+a.port), dial(t, "127.0.0.1:"+b.port)
 	l.wantAll(t, master)
