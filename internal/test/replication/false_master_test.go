@@ -41,6 +41,8 @@ func falseMaster(t *testing.T, heard func(c net.Conn, offset int64), commands ..
 				if !streams {
 					reply = []byte("+OK\r\n")
 				}
+			case "INFO":
+				reply = []byte("$0\r\n\r\n")
 			case "PSYNC":
 				reply, streams = stream, true
 			case "ACK":
