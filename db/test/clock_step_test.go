@@ -115,7 +115,7 @@ var settingDeadlines = map[string]func(h handles, d time.Duration, at time.Time)
 }
 
 // settingNone take options for conditions alone, or a time that is no deadline.
-var settingNone = []string{"Geo.AddWith", "List.PushWith", "SortedSet.AddWith", "SortedSet.IncrWith"}
+var settingNone = []string{"Geo.AddWith", "Key.Delete", "List.PushWith", "SortedSet.AddWith", "SortedSet.IncrWith"}
 
 // TestDeadlinesAreAllStepped: every method of a handle that takes a time or options is in one of the two lists above.
 func TestDeadlinesAreAllStepped(t *testing.T) {
