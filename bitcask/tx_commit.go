@@ -265,6 +265,9 @@ func (t *Tx) isMost(i int, in *placing) bool {
 		if !in.isOf(t.recs.At(i)) {
 			return false
 		}
+		if t.locks.claim != nil {
+			t.Yield()
+		}
 	}
 	return true
 }

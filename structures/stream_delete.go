@@ -29,6 +29,7 @@ type streamDeletion struct {
 	info   StreamInfo
 	how    StreamReferences
 	groups []streamGroup // unless references are kept
+	least  StreamID      // NeedAcknowledged: all groups have been delivered what comes up to here
 
 	deleted      int
 	unreferenced []StreamID // DeleteReferences: the ids whose references end deletes
@@ -44,24 +45,32 @@ func (s Stream) deletion(f keydir.Collection, how StreamReferences) (*streamDele
 	if err != nil {
 		return d, err
 	}
+	d.least = MaxStreamID
 	for _, name := range names {
-		o, err := StreamGroup{Txn: s.Txn, Key: s.Key, Name: name}.open()
+		g := StreamGroup{Txn: s.Txn, Key: s.Key, Name: name}
+		open := g.find
+		if how == NeedAcknowledged {
+			open = g.open // its record says how far it has been delivered
+		}
+		o, err := open()
 		if err != nil {
 			return d, err
 		}
-		d.groups = append(d.groups, o)
+		if d.groups = append(d.groups, o); o.last.Less(d.least) {
+			d.least = o.last
+		}
+		s.Txn.Yield()
 	}
 	return d, nil
 }
 
 // stays says whether a reference keeps an entry. O(log n) a group.
 func (d *streamDeletion) stays(id StreamID) bool {
-	if d.how != NeedAcknowledged {
-		return false
+	if d.how != NeedAcknowledged || d.least.Less(id) {
+		return d.how == NeedAcknowledged
 	}
 	for i := range d.groups {
-		o := &d.groups[i]
-		if _, _, pending := o.all.Score(keydir.PendingElem(o.number, id)); pending || o.last.Less(id) {
+		if _, _, pending := d.groups[i].all.Score(keydir.PendingElem(d.groups[i].number, id)); pending {
 			return true
 		}
 	}
@@ -102,6 +111,7 @@ func (d *streamDeletion) end(event EventKind) error {
 			if _, err := d.groups[i].removePending(id); err != nil {
 				return err
 			}
+			d.s.Txn.Yield()
 		}
 	}
 	return nil
@@ -129,6 +139,7 @@ func (s Stream) Delete(ids []StreamID, how StreamReferences, visit func(StreamDe
 			return err
 		}
 		visit(became)
+		s.Txn.Yield()
 	}
 	return d.end(EventXDel)
 }
@@ -168,6 +179,7 @@ func (g StreamGroup) AckAndDelete(ids []StreamID, how StreamReferences, visit fu
 			became = EntryDeleted
 		}
 		visit(became)
+		g.Txn.Yield()
 	}
 	return d.end(EventXDel)
 }

@@ -62,6 +62,7 @@ func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 		if _, err := d.delete(id); err != nil {
 			return 0, err
 		}
+		s.Txn.Yield()
 	}
 	if err := d.cut(n); err != nil {
 		return 0, err
@@ -69,12 +70,18 @@ func (s Stream) trim(f keydir.Collection, o StreamTrim) (int, error) {
 	return d.deleted, d.end(EventXTrim)
 }
 
-// chosen says which of the entries go that a trim is to remove, n at most: so many from the front, and later ones.
+// chosenTogether is how many entries are looked at before others may work.
+const chosenTogether = 256
+
+// chosen says which of the entries go that a trim is to remove, n at most: so many from the front, and later ones. It looks at no
+// entry that a group has not been delivered yet but the first.
 func (d *streamDeletion) chosen(n int, o StreamTrim) (front int, later []StreamID) {
 	stayed := false
-	d.f.AscendEntries(StreamID{}, func(id StreamID, _ keydir.Loc) bool {
+	take := func(id StreamID) bool {
 		switch {
 		case front+len(later) == n || o.ByID && !id.Less(o.MinID):
+			return false
+		case d.how == NeedAcknowledged && d.least.Less(id):
 			return false
 		case d.stays(id):
 			stayed = true
@@ -87,7 +94,19 @@ func (d *streamDeletion) chosen(n int, o StreamTrim) (front int, later []StreamI
 			}
 		}
 		return true
-	})
+	}
+	var next StreamID
+	for more := true; more; d.s.Txn.Yield() {
+		seen := 0
+		more = false
+		d.f.AscendEntries(next, func(id StreamID, _ keydir.Loc) bool {
+			if seen++; seen > chosenTogether {
+				next, more = id, true
+				return false
+			}
+			return take(id)
+		})
+	}
 	return front, later
 }
 

@@ -112,14 +112,16 @@ func (s String) allows(o SetOptions, res *SetResult) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if o.Get || o.Compare != nil {
+	if o.Compare != nil && !o.Get {
+		holds, _, err := s.compares(o.Compare)
+		return holds, err
+	}
+	if o.Get {
 		value, exists, err := s.Get(nil)
 		if err != nil {
 			return false, err
 		}
-		if o.Get {
-			res.Old, res.Existed = value, exists
-		}
+		res.Old, res.Existed = value, exists
 		if o.Compare != nil && !o.Compare.holds(value, exists) {
 			return false, nil
 		}
@@ -127,11 +129,25 @@ func (s String) allows(o SetOptions, res *SetResult) (bool, error) {
 	return o.If.Holds(slot.Type != keydir.None), nil
 }
 
+// compares says whether a comparison holds, and whether the key exists. A value of another length is not read.
+func (s String) compares(c *Comparison) (holds, exists bool, err error) {
+	v, err := s.find()
+	if err != nil || !v.exists {
+		return err == nil && c.holds(nil, false), false, err
+	}
+	n, err := s.len(&v)
+	if err != nil || n != len(c.Value) {
+		return err == nil && c.Unequal, true, err
+	}
+	value, err := s.whole(nil, &v)
+	return err == nil && c.holds(value, true), true, err
+}
+
 // DeleteIf deletes the key if it holds a string and the comparison holds, and
-// says whether it did; another type is refused. O(length).
+// says whether it did; another type is refused. O(length), O(1) if the length
+// differs.
 func (s String) DeleteIf(c Comparison) (bool, error) {
-	value, exists, err := s.Get(nil)
-	if err != nil || !exists || !c.holds(value, true) {
+	if holds, exists, err := s.compares(&c); err != nil || !exists || !holds {
 		return false, err
 	}
 	return deleteKey(s.Txn, s.Key)

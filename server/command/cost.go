@@ -62,6 +62,8 @@ func (c *Command) CostOf(args [][]byte) Cost {
 		if few, waits := readsFew(args); few {
 			k.Work, k.Waits = Constant, waits
 		}
+	case k.Work == Constant && c.Group == GroupStream && asksForReferences(args):
+		k.Work = Unbounded
 	case c.SavesCount(args):
 		k.Work = Constant
 	}
@@ -81,4 +83,15 @@ func (c *Command) takesMany(args [][]byte) bool {
 	}
 	n, ok := resp.ParseInt(args[c.Count])
 	return ok && n > maxTaken // what is no number is refused at once
+}
+
+// asksForReferences reports whether a command that deletes entries of a stream looks at, or deletes, references to each: what it
+// takes depends on the groups then, and on what they have pending. The word is among the first arguments.
+func asksForReferences(args [][]byte) bool {
+	for _, arg := range args[min(len(args), 2):min(len(args), 10)] {
+		if equalFold(arg, "acked") || equalFold(arg, "delref") {
+			return true
+		}
+	}
+	return false
 }

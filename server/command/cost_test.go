@@ -32,6 +32,11 @@ func TestCostOf(t *testing.T) {
 		{"XREAD COUNT 5 STREAMS k 0", Cost{Work: Constant, Repeats: true}},
 		{"XREAD COUNT 5 BLOCK 0 STREAMS k 0", Cost{Work: Constant, Waits: true, Repeats: true}},
 		{"XREAD COUNT 60 STREAMS a b 0 0", Cost{Work: ByReply, Waits: true, Repeats: true}},
+		{"XADD k * acke d", Cost{Work: Constant, Repeats: true}},
+		{"XADD k MAXLEN ~ 9 LIMIT 5 ACKED * a b", Cost{Work: Unbounded, Repeats: true}},
+		{"XDELEX k KEEPREF IDS 1 1-1", Cost{Work: Constant, Repeats: true}},
+		{"XDELEX k delref IDS 1 1-1", Cost{Work: Unbounded, Repeats: true}},
+		{"XACKDEL k g ACKED IDS 1 1-1", Cost{Work: Unbounded, Repeats: true}},
 		{"XREADGROUP GROUP g c STREAMS k >", Cost{Work: Unbounded, Waits: true, Repeats: true}},
 	} {
 		var args [][]byte

@@ -52,7 +52,7 @@ func (f *clientFilter) parse(c *command.Call, users *acl.Users) error {
 				return err
 			}
 			i += len(ids) - 1
-			f.is(word, func(c *clients.Client) bool { return slices.Contains(ids, c.ID()) != negated })
+			f.is(word, func(c *clients.Client) bool { return isOneOf(ids, c.ID()) != negated })
 		case word == "skipme" && c.Args.Is(i+1, "yes"):
 			f.skipMe = true
 		case word == "skipme" && c.Args.Is(i+1, "no"):
@@ -72,7 +72,13 @@ func (f *clientFilter) parse(c *command.Call, users *acl.Users) error {
 	return nil
 }
 
-// clientIDs reads ids from argument i on, up to a word.
+// isOneOf reports whether sorted ids have one.
+func isOneOf(ids []int64, id int64) bool {
+	_, found := slices.BinarySearch(ids, id)
+	return found
+}
+
+// clientIDs reads ids from argument i on, up to a word, and sorts them.
 func clientIDs(c *command.Call, i int) (ids []int64, err error) {
 	for _, arg := range c.Args[i:] {
 		id, ok := number.ParseInt(arg)
@@ -81,12 +87,14 @@ func clientIDs(c *command.Call, i int) (ids []int64, err error) {
 			ids = append(ids, id)
 			continue
 		case len(ids) > 0 && isFilterWord(string(arg)):
+			slices.Sort(ids)
 			return ids, nil
 		case c.Command.Name == "client|kill":
 			return nil, command.Error("ERR client-id should be greater than 0")
 		}
 		return nil, command.Error("ERR Invalid client ID")
 	}
+	slices.Sort(ids)
 	return ids, nil
 }
 

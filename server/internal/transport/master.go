@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/replication"
 	"github.com/stavedb/stave/server/internal/session"
 	"github.com/stavedb/stave/server/internal/shared"
@@ -26,7 +27,6 @@ type MasterLink struct {
 	newSession func() *session.Session
 	options    MasterOptions
 	retries    retries // what of it is logged
-	wentOn     bool    // the server has gone on with the stream of its present master: it has nothing of another one
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
@@ -104,7 +104,7 @@ func (m *MasterLink) handOver(ctx context.Context) {
 func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	f, logger := &m.server.Following, m.server.Options.Logger
 	wait := firstRetry
-	m.retries, m.wentOn = retries{}, false
+	m.retries = retries{}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := m.once(ctx, master)
@@ -125,7 +125,7 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 			if wasUp || s.DownSince.IsZero() {
 				s.DownSince = time.Now()
 			}
-			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, err.Error(), stopped, 0
+			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, redact.Error(err, m.server.Options.Dir), stopped, 0
 			s.Failures++
 		})
 		if stopped {
@@ -185,7 +185,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
-	o.TakeOver, o.AsksHistory = f.Status().HandsOver, o.Known && !m.wentOn
+	o.TakeOver, o.AsksHistory = f.Status().HandsOver, o.Known
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
 		return stream.Pass(received, after, func() (bool, error) {
 			if len(commands) == 0 {
@@ -384,7 +384,6 @@ func (l *link) report() {
 		}
 		s.Offset, s.ReplID = at.Offset, string(at.ReplID[:])
 	})
-	l.wentOn = l.wentOn || isNew
 	if isNew && l.retries.up(time.Now()) {
 		l.server.Options.Logger.Info("the link to the master is up", "master", l.master, "failures", l.retries.failures, "goes on", l.IsPartial(), "offset", at.Offset)
 	}
