@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,16 +88,22 @@ func TestInstallAtEveryStep(t *testing.T) {
 		return serverside.DB.PutOrigin(tx, originAt(7))
 	}))
 	before := holds(t, s)
+	var mu sync.Mutex // guards killed: the store syncs by itself now and then
 	var killed []*vfs.Mem
-	fault.Inject(vfstest.Rule{Sticky: true, Do: func(vfstest.Event) { killed = append(killed, mem.Clone()) }})
+	kill := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		killed = append(killed, mem.Clone())
+	}
+	fault.Inject(vfstest.Rule{Sticky: true, Do: func(vfstest.Event) { kill() }})
 	must(t, load(t, s))
 	equal(t, "while it loads", holds(t, s), before)
-	killed = append(killed, mem.Clone())
+	kill()
 	must(t, serverside.DB.Install(s, map[string]string{"lib": "new"}, originAt(1000)))
 	after := holds(t, s)
-	killed = append(killed, mem.Clone())
+	kill()
 	must(t, s.Close())
-	killed = append(killed, mem.Clone())
+	kill()
 	if after == before || !strings.Contains(after, "1000 true") || !strings.Contains(after, "map[lib:new]") || !strings.Contains(after, "0/a=") {
 		t.Fatalf("installed: %s", after)
 	}
