@@ -138,8 +138,8 @@ func (s *opener) bindTail(sg *segment.Segment) error {
 	return nil
 }
 
-// Directories within that of the store which a store has nothing to do with: reserved for segments that merges have taken out, and
-// of commits that another history lacks, which servers keep (serverside.DB.KeepOrphans).
+// The directories within that of the store that a store leaves alone. history is reserved for the segments that merges have taken
+// out. Servers keep commits in orphans that another history lacks (serverside.DB.KeepOrphans).
 const (
 	historyDir = "history"
 	orphansDir = "orphans"
@@ -160,7 +160,7 @@ func (s *opener) findLeftovers(names []string) error {
 			continue
 		case name == manifest.TempName || name == segment.HintTemp || name == indexfile.TempName || name == TTLName+".new" || name == format.RemainsTemp:
 		case name == historyDir || name == orphansDir:
-			continue // of a later version, and of servers
+			continue
 		case remains:
 			s.recovery.Remains = append(s.recovery.Remains, name)
 			continue

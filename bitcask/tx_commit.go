@@ -224,66 +224,19 @@ func (t *Tx) place(sg *segment.Segment, at int64, seq uint64) {
 	in := placing{spaces: t.spaces, buf: t.buf}
 	for i := 0; i < t.recs.Len(); {
 		r := t.recs.At(i)
-		loc, n := t.locOf(i, sg, at)
+		size := r.size
+		n := 1
+		for ; i+n < t.recs.Len() && t.recs.At(i+n).kind.Follows(); n++ {
+			size += t.recs.At(i + n).size
+		}
+		pending := keydir.MakeLoc(keydir.PendingSegment, uint32(i), r.size)
+		loc := keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), size)
 		if r.row().Home == format.HomeSystem {
 			t.placeSystem(r, sg, loc, seq+uint64(i))
-		} else {
-			if in.enter(r) && t.isMost(i, &in) {
-				t.placePages(in.coll, sg, at)
-				in.placed = true
-			}
-			if in.move(r, keydir.MakeLoc(keydir.PendingSegment, uint32(i), r.size), loc) {
-				addLive(sg, loc)
-			}
+		} else if in.move(r, pending, loc) {
+			addLive(sg, loc)
 		}
 		if i += n; t.locks.claim != nil {
-			t.Yield()
-		}
-	}
-}
-
-// locOf is the location of a record, whose frame has been appended, and of those that follow it, and how many these are.
-func (t *Tx) locOf(i int, sg *segment.Segment, at int64) (loc keydir.Loc, n int) {
-	r := t.recs.At(i)
-	size := r.size
-	for n = 1; i+n < t.recs.Len() && t.recs.At(i+n).kind.Follows(); n++ {
-		size += t.recs.At(i + n).size
-	}
-	return keydir.MakeLoc(sg.ID, uint32(at)+uint32(r.offset(t.frameStart)), size), n
-}
-
-// placeTogether is from how many elements on a collection may be placed page by page.
-const placeTogether = 1024
-
-// isMost reports whether half of a large collection is written by the records from the i-th on: then its pages are gone
-// through, which is quicker than a search for each record.
-func (t *Tx) isMost(i int, in *placing) bool {
-	if !in.ok || !in.coll.Type().Named() || in.coll.Len() < placeTogether || t.recs.Len()-i < in.coll.Len()/2 {
-		return false
-	}
-	for end := i + in.coll.Len()/2; i < end; i++ {
-		if !in.isOf(t.recs.At(i)) {
-			return false
-		}
-		if t.locks.claim != nil {
-			t.Yield()
-		}
-	}
-	return true
-}
-
-// placePages is place of all elements of a collection.
-func (t *Tx) placePages(coll keydir.Collection, sg *segment.Segment, at int64) {
-	moved := func(old keydir.Loc) keydir.Loc {
-		if !old.Pending() {
-			return old
-		}
-		loc, _ := t.locOf(int(old.Offset()), sg, at)
-		addLive(sg, loc)
-		return loc
-	}
-	for next := coll.MovePage(0, moved); next != 0; next = coll.MovePage(next, moved) {
-		if t.locks.claim != nil {
 			t.Yield()
 		}
 	}
@@ -294,42 +247,24 @@ type placing struct {
 	spaces []*namespace.Space
 	buf    []byte
 
-	of     *txRecord
-	coll   keydir.Collection
-	ok     bool // it is there
-	placed bool // its elements have been, page by page
+	of   *txRecord
+	coll keydir.Collection
+	ok   bool // it is there
 }
 
-// enter finds the collection of a record of the transaction, and reports whether it is another one.
-func (p *placing) enter(r *txRecord) bool {
-	id := Identity{Kind: r.kind, Type: r.typ}
-	if !id.Row().InCollection() || p.isOf(r) {
-		return false
-	}
-	id.Key = r.key(p.buf)
-	p.coll, p.ok = locate.CollectionOf(p.spaces[r.space].Dir, r.h, &id)
-	p.of, p.placed = r, false
-	return true
-}
-
-// isOf reports whether a record is of the collection that was entered last.
-func (p *placing) isOf(r *txRecord) bool {
-	l := p.of
-	return l != nil && l.space == r.space && l.h == r.h && l.typ == r.typ && bytes.Equal(l.key(p.buf), r.key(p.buf))
-}
-
-// move is locate.Move of a record of the transaction, after enter.
+// move is locate.Move of a record of the transaction.
 func (p *placing) move(r *txRecord, pending, loc keydir.Loc) bool {
 	id := Identity{Kind: r.kind, Type: r.typ}
-	row := id.Row()
-	switch {
-	case !row.InCollection():
-		return locate.Move(p.spaces[r.space].Dir, r.h, &id, pending, loc)
-	case !p.ok, p.placed && row.Home != format.HomeMeta:
-		return false
+	dir := p.spaces[r.space].Dir
+	if !id.Row().InCollection() {
+		return locate.Move(dir, r.h, &id, pending, loc)
 	}
 	id.Key, id.Elem = r.key(p.buf), r.elem(p.buf)
-	return locate.MoveIn(p.coll, &id, pending, loc)
+	if l := p.of; l == nil || l.space != r.space || l.h != r.h || l.typ != r.typ || !bytes.Equal(l.key(p.buf), id.Key) {
+		p.coll, p.ok = locate.CollectionOf(dir, r.h, &id)
+	}
+	p.of = r
+	return p.ok && locate.MoveIn(p.coll, &id, pending, loc)
 }
 
 // appendToLog appends the transaction to the log. One that only deletes may draw on the reserve, and so may what Open

@@ -83,7 +83,7 @@ func wantElements(t *testing.T, tx *bitcask.Tx, types []keydir.Type, all []map[s
 		for name, number := range want {
 			loc, _ := coll.Get(name)
 			value, err := tx.Value(nil, 0, key, name, types[i], loc)
-			if types[i] != keydir.ZSet && (err != nil || string(value) != fmt.Sprint(number)) {
+			if err != nil || types[i] != keydir.ZSet && string(value) != fmt.Sprint(number) {
 				t.Fatalf("%s of %s is %q, want %d: %v", name, key, value, number, err)
 			}
 			if loc.Pending() || loc == 0 {

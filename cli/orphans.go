@@ -22,8 +22,8 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 )
 
-// What a demoted master alone had is in files of its store's directory (package orphans has their format). They are read here,
-// and never changed: a person decides what is written again, and deletes them.
+// The commits that only a demoted master had are in files of its store's directory (package orphans has their format). Nothing here
+// changes a file: the user decides which of the commits to write again, and deletes the files.
 
 // orphansCommand describes stave orphans. It does not open the store.
 func orphansCommand(t *terminal.Streams) *cli.Command {
@@ -76,8 +76,7 @@ type listedOrphan struct {
 	Error string `json:"error,omitempty"`
 }
 
-// listOrphans prints a line for each file, which it reads as a whole, to see that it is what was written. The status is 4 if one
-// is not.
+// listOrphans prints a line for each file. It reads each file whole to verify its checksum. The exit status is 4 if one is damaged.
 func listOrphans(t *terminal.Streams, dir string, asJSON bool) error {
 	if err := mustBeStore(dir); err != nil && !isDamage(err) {
 		return err

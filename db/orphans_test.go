@@ -3,10 +3,12 @@ package db_test
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/serverside"
@@ -105,6 +107,15 @@ func TestOrphansStay(t *testing.T) {
 	s = open(db.Options{})
 	if unknown := s.Log().Recovery().Unknown; len(unknown) > 0 {
 		t.Errorf("not known: %q", unknown)
+	}
+	must(t, s.String("k").Put([]byte("w")))
+	_, err := s.Merge(t.Context(), db.MergeOptions{All: true})
+	must(t, err)
+	ok[bitcask.CheckResult](t)(s.Check(t.Context(), func(f bitcask.Finding) { t.Errorf("a check: %v", f) }))
+	_, err = s.Backup(t.Context(), "copy")
+	must(t, err)
+	if names, err := mem.List("copy"); err != nil || len(names) == 0 || slices.Contains(names, serverside.OrphansDir) {
+		t.Errorf("a backup has %q, %v", names, err)
 	}
 	must(t, s.Close())
 	s = open(db.Options{ReadOnly: true})

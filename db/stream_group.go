@@ -243,7 +243,7 @@ func (g StreamGroup) Ack(ids ...StreamID) (int, error) {
 	return call(g.stream.handle, writing, func(t *Tx) (int, error) { return g.on(t).Ack(ids) })
 }
 
-// AckAndDelete takes entries off what is pending, deletes them from the stream, and returns what became of each: absent
+// AckAndDelete acknowledges entries, deletes them from the stream, and returns what became of each: absent
 // ones were not pending. O(log n) an entry and a group.
 func (g StreamGroup) AckAndDelete(how StreamReferences, ids ...StreamID) (list []StreamDeletion, err error) {
 	list = make([]StreamDeletion, 0, len(ids))

@@ -13,35 +13,6 @@ func (c Collection) Move(elem string, old, loc Loc) bool {
 	return true
 }
 
-// MovePage gives the elements of one page of a hash, set or sorted set the locations that moved returns for theirs. The page
-// is that of the element at a position in the index, from 0 on; next is the position after it, 0 after the last page. The
-// collection must not change from the first page to the last one.
-func (c Collection) MovePage(position int, moved func(Loc) Loc) (next int) {
-	var page packed
-	off, n := 0, 0
-	if big := c.set.big(c.id); big != nil {
-		mustBe("MovePage", big.typ, big.typ.Named())
-		if n = c.Len(); position >= n {
-			return 0
-		}
-		at := big.members.at(position)
-		page, off = big.members.entries(big.members.groups[at.group].refs[at.page].page), at.off
-	} else {
-		s := c.set.small(c.id)
-		mustBe("MovePage", s.typ(), s.typ().Named())
-		page = s.entries(c.set.hash)
-	}
-	for next = position; off < len(page.data); next++ {
-		e := page.entryAt(off)
-		page.setLoc(e, moved(page.loc(e)))
-		off = e.end
-	}
-	if next >= n {
-		return 0
-	}
-	return next
-}
-
 // MoveAt is Move of an element of a list or of a string's chunk; the locations must not be zero.
 func (c Collection) MoveAt(index int64, old, loc Loc) bool {
 	s, x := c.listOf("MoveAt")

@@ -33,28 +33,6 @@ func (m *members) move(t *testing.T, r *rand.Rand, name string) {
 	})
 }
 
-// movePages moves all, page by page: each element once.
-func (m *members) movePages(t *testing.T) {
-	t.Helper()
-	met, pages := 0, 0
-	moved := func(old keydir.Loc) keydir.Loc {
-		met++
-		return old ^ keydir.Loc(1)<<60
-	}
-	for next := m.f.MovePage(0, moved); next != 0; next = m.f.MovePage(next, moved) {
-		if pages++; next != met {
-			t.Fatalf("%d elements have been met, the next page begins at %d", met, next)
-		}
-	}
-	if met != len(m.all) || met > 5000 && pages < met/5000 {
-		t.Fatalf("%d elements of %d, on %d pages", met, len(m.all), pages+1)
-	}
-	for name, e := range m.all {
-		e.loc ^= keydir.Loc(1) << 60
-		m.all[name] = e
-	}
-}
-
 func (m *elements) move(t *testing.T, r *rand.Rand, index int64) {
 	t.Helper()
 	was, had := m.all[index]

@@ -296,7 +296,6 @@ func churn(t *testing.T, r *rand.Rand, d *keydir.Directory, typ keydir.Type, siz
 			m.delete(t, name())
 			m.move(t, r, name())
 		}
-		m.movePages(t)
 		check(t, d)
 		m.equal(t, r)
 	}

@@ -22,14 +22,6 @@ func TestHashDeadlines(t *testing.T) {
 	)
 	arity := func(name string) string { return "-ERR wrong number of arguments for '" + name + "' command\r\n" }
 	tooLate := func(name string) string { return "-ERR invalid expire time in '" + name + "' command\r\n" }
-	ints := func(list ...int) string {
-		var b strings.Builder
-		fmt.Fprintf(&b, "*%d\r\n", len(list))
-		for _, n := range list {
-			fmt.Fprintf(&b, ":%d\r\n", n)
-		}
-		return b.String()
-	}
 	bulks := func(list ...string) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "*%d\r\n", len(list))
@@ -51,37 +43,37 @@ func TestHashDeadlines(t *testing.T) {
 			{"SET s v", "+OK\r\n"},
 
 			// Results: -2 no such field, 0 condition not met, 1 set, 2 deleted.
-			{"HPEXPIRE h 1500 FIELDS 3 a b x", ints(1, 1, -2)},
-			{"HPEXPIRE none 1500 FIELDS 2 a b", ints(-2, -2)},
-			{"HTTL h FIELDS 4 a b c x", ints(2, 2, -1, -2)}, // rounded up
-			{"HPTTL h FIELDS 2 a c", ints(1500, -1)},
-			{"HPTTL none FIELDS 2 a c", ints(-2, -2)},
+			{"HPEXPIRE h 1500 FIELDS 3 a b x", intsLine(1, 1, -2)},
+			{"HPEXPIRE none 1500 FIELDS 2 a b", intsLine(-2, -2)},
+			{"HTTL h FIELDS 4 a b c x", intsLine(2, 2, -1, -2)}, // rounded up
+			{"HPTTL h FIELDS 2 a c", intsLine(1500, -1)},
+			{"HPTTL none FIELDS 2 a c", intsLine(-2, -2)},
 			{"HPEXPIRETIME h FIELDS 1 a", fmt.Sprintf("*1\r\n:%d\r\n", now+1500)},
 			{"HEXPIRETIME h FIELDS 1 a", fmt.Sprintf("*1\r\n:%d\r\n", now/1000+2)},
-			{"HEXPIRE h 100 nx FIELDS 2 a c", ints(0, 1)},
-			{"HEXPIRE h 50 XX FIELDS 2 d c", ints(0, 1)},
-			{"HEXPIRE h 40 GT FIELDS 3 c a d", ints(0, 1, 0)},
-			{"HEXPIRE h 30 LT FIELDS 3 c b d", ints(1, 0, 1)},
-			{"HTTL h FIELDS 4 a b c d", ints(40, 2, 30, 30)},
-			{"HPERSIST h FIELDS 3 d x d", ints(1, -2, -1)},
-			{"HPERSIST none FIELDS 1 d", ints(-2)},
-			{"HEXPIRE h 7 FIELDS 2 d d", ints(1, 1)},
-			{"HPEXPIREAT h " + ms(900) + " FIELDS 1 d", ints(1)},
-			{"HPTTL h FIELDS 1 d", ints(900)},
-			{"HEXPIREAT h 1 FIELDS 2 d d", ints(2, -2)},
+			{"HEXPIRE h 100 nx FIELDS 2 a c", intsLine(0, 1)},
+			{"HEXPIRE h 50 XX FIELDS 2 d c", intsLine(0, 1)},
+			{"HEXPIRE h 40 GT FIELDS 3 c a d", intsLine(0, 1, 0)},
+			{"HEXPIRE h 30 LT FIELDS 3 c b d", intsLine(1, 0, 1)},
+			{"HTTL h FIELDS 4 a b c d", intsLine(40, 2, 30, 30)},
+			{"HPERSIST h FIELDS 3 d x d", intsLine(1, -2, -1)},
+			{"HPERSIST none FIELDS 1 d", intsLine(-2)},
+			{"HEXPIRE h 7 FIELDS 2 d d", intsLine(1, 1)},
+			{"HPEXPIREAT h " + ms(900) + " FIELDS 1 d", intsLine(1)},
+			{"HPTTL h FIELDS 1 d", intsLine(900)},
+			{"HEXPIREAT h 1 FIELDS 2 d d", intsLine(2, -2)},
 			{"HGET h d", "$-1\r\n"},
 
 			// What keeps and what clears a deadline.
 			{"HINCRBY h a 1", ":2\r\n"},
 			{"HINCRBYFLOAT h a 1", "$1\r\n3\r\n"},
 			{"HSETNX h a 1", ":0\r\n"},
-			{"HTTL h FIELDS 1 a", ints(40)},
+			{"HTTL h FIELDS 1 a", intsLine(40)},
 			{"HSET h a 1", ":0\r\n"},
 			{"HMSET h b 1", "+OK\r\n"},
-			{"HTTL h FIELDS 2 a b", ints(-1, -1)},
+			{"HTTL h FIELDS 2 a b", intsLine(-1, -1)},
 			{"HDEL h c", ":1\r\n"},
 			{"HSET h c 3", ":1\r\n"},
-			{"HTTL h FIELDS 1 c", ints(-1)},
+			{"HTTL h FIELDS 1 c", intsLine(-1)},
 
 			// Refusals, in Redis's order: the type before the words, the number before the condition.
 			{"HEXPIRE s x FIELDS 0 a", wrongType},
@@ -93,7 +85,7 @@ func TestHashDeadlines(t *testing.T) {
 			{"HEXPIRE h 70368744178 FIELDS 1 a", tooLate("hexpire")},
 			{"HPEXPIRE h 70368744177663 FIELDS 1 a", tooLate("hpexpire")},
 			{"HPEXPIREAT h 70368744177664 FIELDS 1 a", tooLate("hpexpireat")},
-			{"HPEXPIREAT h 70368744177663 FIELDS 1 a", ints(1)},
+			{"HPEXPIREAT h 70368744177663 FIELDS 1 a", intsLine(1)},
 			{"HEXPIREAT h 9223372036854775807 FIELDS 1 a", tooLate("hexpireat")},
 			{"HEXPIRE h 1 NX XX FIELDS 1 a", noFields},
 			{"HEXPIRE h 1 FIELD 1 a", noFields},
@@ -112,11 +104,11 @@ func TestHashDeadlines(t *testing.T) {
 			// HGETEX.
 			{"HGETEX h FIELDS 2 b x", bulks("1", "nil")},
 			{"HGETEX h EX 10 FIELDS 3 b x c", bulks("1", "nil", "3")},
-			{"HPTTL h FIELDS 2 b c", ints(10_000, 10_000)},
+			{"HPTTL h FIELDS 2 b c", intsLine(10_000, 10_000)},
 			{"HGETEX h FIELDS 1 b", bulks("1")},
 			{"HGETEX h persist FIELDS 1 b", bulks("1")},
 			{"HGETEX h PXAT " + ms(5) + " FIELDS 1 c", bulks("3")},
-			{"HPTTL h FIELDS 2 b c", ints(-1, 5)},
+			{"HPTTL h FIELDS 2 b c", intsLine(-1, 5)},
 			{"HGETEX h EXAT 0 FIELDS 2 c c", bulks("3", "nil")},
 			{"HGETEX none PX 1 FIELDS 1 b", bulks("nil")},
 			{"HGETEX h EX x FIELDS 1 b", noInt},
@@ -136,9 +128,9 @@ func TestHashDeadlines(t *testing.T) {
 			{"HSETEX h EX 10 FNX FIELDS 2 c 5 d 6", ":1\r\n"},
 			{"HSETEX h FIELDS 1 c 7 KEEPTTL FXX", ":1\r\n"},
 			{"HMGET h c d", bulks("7", "6")},
-			{"HPTTL h FIELDS 2 c d", ints(10_000, 10_000)},
+			{"HPTTL h FIELDS 2 c d", intsLine(10_000, 10_000)},
 			{"HSETEX h FIELDS 1 c 8", ":1\r\n"},
-			{"HPTTL h FIELDS 2 c d", ints(-1, 10_000)},
+			{"HPTTL h FIELDS 2 c d", intsLine(-1, 10_000)},
 			{"HSETEX h PXAT 0 FIELDS 1 d 8", ":1\r\n"},
 			{"HEXISTS h d", ":0\r\n"},
 			{"HSETEX gone PXAT 1 FIELDS 1 d 8", ":1\r\n"},
@@ -154,7 +146,7 @@ func TestHashDeadlines(t *testing.T) {
 			{"EXISTS none", ":0\r\n"},
 			{"HSETEX none nx EX 10 FIELDS 1 d 8", ":1\r\n"},
 			{"HSETEX none FIELDS 1 d 9 XX FXX KEEPTTL", ":1\r\n"},
-			{"HPTTL none FIELDS 1 d", ints(10_000)},
+			{"HPTTL none FIELDS 1 d", intsLine(10_000)},
 			{"HSETEX none XX FNX FIELDS 1 d 1", ":0\r\n"},
 			{"DEL none", ":1\r\n"},
 			{"HSETEX s NX FIELDS 1 d 8", wrongType},
@@ -169,7 +161,7 @@ func TestHashDeadlines(t *testing.T) {
 			// Time passes: expired fields are gone for every command.
 			{"DEL h", ":1\r\n"},
 			{"HSET h a 1 b 2 c 3", ":3\r\n"},
-			{"HPEXPIRE h 50 FIELDS 2 a b", ints(1, 1)},
+			{"HPEXPIRE h 50 FIELDS 2 a b", intsLine(1, 1)},
 			{"OBJECT ENCODING h", "$10\r\nlistpackex\r\n"},
 			{"sleep", ""},
 			{"HLEN h", ":1\r\n"},
@@ -183,12 +175,12 @@ func TestHashDeadlines(t *testing.T) {
 			{"HSTRLEN h a", ":0\r\n"},
 			{"HEXISTS h a", ":0\r\n"},
 			{"HDEL h a", ":0\r\n"},
-			{"HPERSIST h FIELDS 1 a", ints(-2)},
-			{"HEXPIRE h 1 FIELDS 1 a", ints(-2)},
+			{"HPERSIST h FIELDS 1 a", intsLine(-2)},
+			{"HEXPIRE h 1 FIELDS 1 a", intsLine(-2)},
 			{"HSETNX h a 5", ":1\r\n"},
 			{"HINCRBY h b 1", ":1\r\n"},
-			{"HTTL h FIELDS 2 a b", ints(-1, -1)},
-			{"HPEXPIRE h 50 FIELDS 3 a b c", ints(1, 1, 1)},
+			{"HTTL h FIELDS 2 a b", intsLine(-1, -1)},
+			{"HPEXPIRE h 50 FIELDS 3 a b c", intsLine(1, 1, 1)},
 			{"sleep", ""},
 			{"EXISTS h", ":0\r\n"},
 			{"TYPE h", "+none\r\n"},

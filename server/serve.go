@@ -30,6 +30,8 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := v.admit(ln); err != nil {
 		return err
 	}
+	v.state.AddServing(1) // before the link begins, until it has ended
+	defer v.state.AddServing(-1)
 	unfollow := sync.OnceFunc(v.follow())
 	defer unfollow()
 	return v.serve(ctx, ln, nil, unfollow)
@@ -50,8 +52,6 @@ func (v *Server) admit(ln net.Listener) error {
 // get the rest: so they have all that it has. A listener that is closed after retired leaves its connections alone; it
 // returns when the last of them has ended.
 func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}, unfollow func()) error {
-	v.state.AddServing(1)
-	defer v.state.AddServing(-1)
 	ctx, shutDown := context.WithCancel(ctx)
 	defer v.endedBy(shutDown)()
 	work, cancel := context.WithCancel(ctx)

@@ -8,14 +8,6 @@ import (
 
 // KEEPREF, DELREF and ACKED came with Redis 8.2: a case for each sentence of its documents.
 func TestDeletionsMindGroups(t *testing.T) {
-	ints := func(list ...int) string {
-		var b strings.Builder
-		fmt.Fprintf(&b, "*%d\r\n", len(list))
-		for _, n := range list {
-			fmt.Fprintf(&b, ":%d\r\n", n)
-		}
-		return b.String()
-	}
 	// pending is a range of XPENDING: ids that are pending for the consumer c, each delivered once.
 	pending := func(ids ...string) string {
 		var b strings.Builder
@@ -47,24 +39,24 @@ func TestDeletionsMindGroups(t *testing.T) {
 	}
 	for name, lines := range map[string][]line{
 		"XDELEX": append(append(append(stream("s", 5), group("s", "g", 4, ids("1-0", "2-0", "3-0", "4-0"))...), group("s", "h", 2, ids("1-0", "2-0"))...), []line{
-			{"XDELEX s IDS 2 1-0 9-0", ints(1, -1)}, // KEEPREF is what it does without a word
-			{"XDELEX s IDS 1 1-0", ints(-1)},
+			{"XDELEX s IDS 2 1-0 9-0", intsLine(1, -1)}, // KEEPREF is what it does without a word
+			{"XDELEX s IDS 1 1-0", intsLine(-1)},
 			{"XPENDING s h - + 9", pending("1-0", "2-0")},
-			{"XDELEX s DELREF IDS 2 1-0 2-0", ints(-1, 1)}, // references of an entry that is gone go, too
+			{"XDELEX s DELREF IDS 2 1-0 2-0", intsLine(-1, 1)}, // references of an entry that is gone go, too
 			{"XPENDING s g - + 9", pending("3-0", "4-0")},
 			{"XPENDING s h - + 9", "*0\r\n"},
-			{"XDELEX s ACKED IDS 3 3-0 4-0 5-0", ints(2, 2, 2)},
+			{"XDELEX s ACKED IDS 3 3-0 4-0 5-0", intsLine(2, 2, 2)},
 			{"XACK s g 3-0", ":1\r\n"},
-			{"XDELEX s ACKED IDS 1 3-0", ints(2)}, // h has not read it
+			{"XDELEX s ACKED IDS 1 3-0", intsLine(2)}, // h has not read it
 			{"XREADGROUP GROUP h c COUNT 1 NOACK STREAMS s >", "*1\r\n*2\r\n" + bulkLine("s") + ids("3-0")},
-			{"XDELEX s acked IDS 1 3-0", ints(1)},
-			{"XDELEX s keepref IDS 1 4-0", ints(1)},
+			{"XDELEX s acked IDS 1 3-0", intsLine(1)},
+			{"XDELEX s keepref IDS 1 4-0", intsLine(1)},
 			{"XPENDING s g - + 9", pending("4-0")},
 			{"XRANGE s - +", ids("5-0")},
 			{"XGROUP DESTROY s g", ":1\r\n"},
 			{"XGROUP DESTROY s h", ":1\r\n"},
-			{"XDELEX s ACKED IDS 1 5-0", ints(1)}, // without a group nobody needs it
-			{"XDELEX none ACKED IDS 2 1-0 2-0", ints(-1, -1)},
+			{"XDELEX s ACKED IDS 1 5-0", intsLine(1)}, // without a group nobody needs it
+			{"XDELEX none ACKED IDS 2 1-0 2-0", intsLine(-1, -1)},
 			{"EXISTS none", ":0\r\n"},
 			{"SET string v", okLine},
 			{"XDELEX string IDS 1 1-0", wrongTypeLine},
@@ -79,18 +71,18 @@ func TestDeletionsMindGroups(t *testing.T) {
 			{"XDELEX s IDS 1", arityLine("xdelex")},
 		}...),
 		"XACKDEL": append(append(append(stream("s", 5), group("s", "g", 4, ids("1-0", "2-0", "3-0", "4-0"))...), group("s", "h", 3, ids("1-0", "2-0", "3-0"))...), []line{
-			{"XACKDEL s g IDS 3 1-0 5-0 1-0", ints(1, -1, -1)},
+			{"XACKDEL s g IDS 3 1-0 5-0 1-0", intsLine(1, -1, -1)},
 			{"XPENDING s g - + 9", pending("2-0", "3-0", "4-0")},
 			{"XPENDING s h - + 9", pending("1-0", "2-0", "3-0")},
-			{"XACKDEL s h IDS 1 1-0", ints(1)}, // acknowledged; it was gone
-			{"XACKDEL s g ACKED IDS 2 2-0 4-0", ints(2, 2)},
+			{"XACKDEL s h IDS 1 1-0", intsLine(1)}, // acknowledged; it was gone
+			{"XACKDEL s g ACKED IDS 2 2-0 4-0", intsLine(2, 2)},
 			{"XPENDING s g - + 9", pending("3-0")},
-			{"XACKDEL s h ACKED IDS 1 2-0", ints(1)},
-			{"XACKDEL s g DELREF IDS 1 3-0", ints(1)},
+			{"XACKDEL s h ACKED IDS 1 2-0", intsLine(1)},
+			{"XACKDEL s g DELREF IDS 1 3-0", intsLine(1)},
 			{"XPENDING s h - + 9", "*0\r\n"},
 			{"XRANGE s - +", ids("4-0", "5-0")},
-			{"XACKDEL s none IDS 1 4-0", ints(-1)},
-			{"XACKDEL none g DELREF IDS 1 4-0", ints(-1)},
+			{"XACKDEL s none IDS 1 4-0", intsLine(-1)},
+			{"XACKDEL none g DELREF IDS 1 4-0", intsLine(-1)},
 			{"SET string v", okLine},
 			{"XACKDEL string g IDS 1 1-0", wrongTypeLine},
 			{"XACKDEL s g IDS 2 1-0", "-ERR The `numids` parameter must match the number of arguments\r\n"},

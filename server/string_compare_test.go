@@ -46,6 +46,16 @@ const (
 
 func bulkLine(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
+// intsLine is an array of integers.
+func intsLine(list ...int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(list))
+	for _, n := range list {
+		fmt.Fprintf(&b, ":%d\r\n", n)
+	}
+	return b.String()
+}
+
 func arityLine(name string) string {
 	return "-ERR wrong number of arguments for '" + name + "' command\r\n"
 }

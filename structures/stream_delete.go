@@ -48,17 +48,16 @@ func (s Stream) deletion(f keydir.Collection, how StreamReferences) (*streamDele
 	d.least = MaxStreamID
 	for _, name := range names {
 		g := StreamGroup{Txn: s.Txn, Key: s.Key, Name: name}
-		open := g.find
-		if how == NeedAcknowledged {
-			open = g.open // its record says how far it has been delivered
+		o, err := g.find()
+		if err == nil && how == NeedAcknowledged {
+			if o, err = g.open(); o.last.Less(d.least) { // which its record says
+				d.least = o.last
+			}
 		}
-		o, err := open()
 		if err != nil {
 			return d, err
 		}
-		if d.groups = append(d.groups, o); o.last.Less(d.least) {
-			d.least = o.last
-		}
+		d.groups = append(d.groups, o)
 		s.Txn.Yield()
 	}
 	return d, nil
@@ -66,8 +65,11 @@ func (s Stream) deletion(f keydir.Collection, how StreamReferences) (*streamDele
 
 // stays says whether a reference keeps an entry. O(log n) a group.
 func (d *streamDeletion) stays(id StreamID) bool {
-	if d.how != NeedAcknowledged || d.least.Less(id) {
-		return d.how == NeedAcknowledged
+	if d.how != NeedAcknowledged {
+		return false
+	}
+	if d.least.Less(id) {
+		return true
 	}
 	for i := range d.groups {
 		if _, _, pending := d.groups[i].all.Score(keydir.PendingElem(d.groups[i].number, id)); pending {
@@ -144,7 +146,7 @@ func (s Stream) Delete(ids []StreamID, how StreamReferences, visit func(StreamDe
 	return d.end(EventXDel)
 }
 
-// AckAndDelete takes entries off what is pending, deletes them from the stream as well, and visits what became of each:
+// AckAndDelete acknowledges entries, deletes them from the stream as well, and visits what became of each:
 // EntryAbsent if it was not pending. Without a group none was. An entry that was gone counts as deleted. O(log n) an
 // entry, and a group unless references are kept.
 func (g StreamGroup) AckAndDelete(ids []StreamID, how StreamReferences, visit func(StreamDeletion)) error {

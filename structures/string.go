@@ -105,16 +105,17 @@ func (s String) Set(value []byte, o SetOptions) (SetResult, error) {
 
 // allows says whether the conditions of Set hold. It puts into res what is asked for.
 func (s String) allows(o SetOptions, res *SetResult) (bool, error) {
-	if !o.Get && o.If == 0 && o.Compare == nil {
+	switch {
+	case o.Get:
+	case o.Compare != nil:
+		holds, _, err := s.compares(o.Compare)
+		return holds, err
+	case o.If == 0:
 		return true, nil
 	}
 	slot, _, err := s.Txn.Find(s.Key)
 	if err != nil {
 		return false, err
-	}
-	if o.Compare != nil && !o.Get {
-		holds, _, err := s.compares(o.Compare)
-		return holds, err
 	}
 	if o.Get {
 		value, exists, err := s.Get(nil)

@@ -237,7 +237,7 @@ func TestCheckOfAFollowerOfLists(t *testing.T) {
 			for i := 0; i < 60 && !t.Failed(); i++ {
 				l := w.List(fmt.Sprint("list ", i%8))
 				n, err := l.Len()
-				if err == nil && n < 40 { // what is inserted into it is to have a sub-index
+				if err == nil && n < 40 { // an element inserted into a longer list gets a sub-index
 					_, err = l.PushBack(manyValues(60)...)
 				}
 				if err = errors.Join(err, work.editList(l)); err != nil {

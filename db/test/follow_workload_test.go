@@ -81,7 +81,7 @@ func (w *followWorkload) step(tx *db.Tx) (err error) {
 		_, err = tx.SortedSet(key).Add(db.Scored{Member: member, Score: w.r.Float64()})
 	case n == 10 && is(db.TypeList):
 		values := [][]byte{value, value}
-		for range w.r.IntN(2) * 60 { // what is inserted into a long list gets a sub-index
+		for range w.r.IntN(2) * 60 { // an element inserted into a long list gets a sub-index
 			values = append(values, fmt.Append(nil, w.r.IntN(1000)))
 		}
 		_, err = tx.List(key).PushBack(values...)

@@ -63,7 +63,7 @@ func (v *modelValue) push(front bool, values []string) {
 
 func opPush(x *modelOp) { x.push(x.key(), x.elemValues()) }
 
-// opLongList changes a list in the middle that is so long that what is inserted gets a sub-index.
+// opLongList changes the middle of a list that is long enough for sub-indexes.
 func opLongList(x *modelOp) {
 	key, values := x.key(), x.elemValues()
 	for range 40 {

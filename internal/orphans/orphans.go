@@ -11,11 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/klauspost/crc32"
 
 	"github.com/stavedb/stave/internal/resp"
 )

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -74,12 +75,8 @@ func (c *Call) digestHolds(i int) (exists, holds bool, err error) {
 
 // isDigest reports whether b is what digestOf returns, in any case.
 func isDigest(b []byte) bool {
-	for _, ch := range b {
-		if !('0' <= ch && ch <= '9' || 'a' <= ch|0x20 && ch|0x20 <= 'f') {
-			return false
-		}
-	}
-	return len(b) == 16
+	_, err := hex.DecodeString(string(b))
+	return len(b) == 16 && err == nil
 }
 
 // digestOf is XXH3 of 64 bits, in hexadecimal. Clients compute it, too.

@@ -98,7 +98,8 @@ func clientKill(a *Caller, c *command.Call) error {
 	var f clientFilter
 	byAddress := len(c.Args) == 3 // the old form has one argument, an address, and does kill the caller
 	if byAddress {
-		f.is("addr", func(other *clients.Client) bool { return other.Remote == c.Key(2) })
+		address := c.Key(2)
+		f.is("addr", func(other *clients.Client) bool { return other.Remote == address })
 	} else {
 		f.skipMe = true
 		if err := f.parse(c, a.State.Users); err != nil {

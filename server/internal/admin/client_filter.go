@@ -98,7 +98,7 @@ func clientIDs(c *command.Call, i int) (ids []int64, err error) {
 	return ids, nil
 }
 
-// filterWords are the words of filters that may be negated, and those that may not.
+// filterWords are all words of filters, without NOT-.
 var filterWords = []string{"id", "type", "user", "addr", "laddr", "ip", "name", "lib-name", "lib-ver", "db", "flags", "maxage", "idle", "skipme"}
 
 func isFilterWord(arg string) bool {

@@ -30,12 +30,12 @@ type sharedSnapshot struct {
 
 // cutPoint is a moment of a stream.
 type cutPoint struct {
-	id       string
-	begins   int // of the stream
-	offset   int64
-	at       *block
-	used     int // bytes of at before it
-	database int
+	id         string
+	generation int // of the stream
+	offset     int64
+	at         *block
+	used       int // bytes of at before it
+	database   int
 }
 
 // Snapshot returns the store as it is when the stream has got as far as the replica's file is to reach, once fewer than
@@ -142,7 +142,7 @@ func (s *Stream) point() *cutPoint {
 		return &cutPoint{} // which no stream continues
 	}
 	last := s.blocks[len(s.blocks)-1]
-	return &cutPoint{id: s.id, begins: s.begins, offset: s.offset, at: last, used: len(last.data), database: s.database}
+	return &cutPoint{id: s.id, generation: s.generation, offset: s.offset, at: last, used: len(last.data), database: s.database}
 }
 
 // cutAt is Cut at a moment before, which the stream must have in common. It reports whether it has.
@@ -150,7 +150,7 @@ func (f *Feeder) cutAt(p *cutPoint) bool {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun || s.id != p.id || s.begins != p.begins {
+	if !s.begun || s.id != p.id || s.generation != p.generation {
 		return false
 	}
 	f.begin(p)

@@ -36,10 +36,9 @@ type Options struct {
 	User, Password string // for the master; without a password it does not authenticate
 	Address        string // that the master shows; "" for that of the connection
 	ListeningPort  string // that it shows; "" for none
-	Origin         Origin // where the replica stands, if Known
+	Origin         Origin // where the replica stands, if Known; then the master is asked where the two parted, too: see History
 	Known          bool
 	TakeOver       bool // the master is a replica of this server's, and is to become the master first
-	AsksHistory    bool // the master is asked by INFO where its history and that of the replica parted: see History
 }
 
 // Replica is what a link does to its replica. An error ends the link.

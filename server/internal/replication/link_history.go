@@ -47,13 +47,13 @@ func (h History) now(id string, offset int64, becameMaster bool) History {
 	return History{ID: id, Offset: offset} // it is not the one of a moment ago
 }
 
-// History is the master's when it begins to send everything. Without AsksHistory, or if the master does not tell, it is the
+// History is the master's when it begins to send everything. If the link did not ask, or the master does not tell, it is the
 // master's stream alone.
 func (l *Link) History() History { return l.theirs }
 
-// askHistory asks for it, if that is wanted.
+// askHistory asks for it, if the replica has a stream.
 func (l *Link) askHistory() {
-	if !l.options.AsksHistory {
+	if !l.options.Known {
 		l.synchronize()
 		return
 	}

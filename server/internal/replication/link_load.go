@@ -136,7 +136,7 @@ func LoadFile(store *db.Store, stream *Stream, r io.Reader, at Origin, ended fun
 		err = ended(file.Rest())
 	}
 	if err == nil {
-		err = stream.Install(at, func() (bool, error) {
+		err = stream.Install(at, func() (_ bool, err error) {
 			installed, err = Done(store, at, serverside.DB.Install(store, libraries, at))
 			return installed, err
 		})

@@ -162,7 +162,7 @@ func linkAt(r *recorder, offset int64) *replication.Link {
 	o := replication.Options{Known: true, Origin: replication.Origin{Offset: offset}}
 	copy(o.Origin.ReplID[:], replid)
 	l := replication.NewLink(o, r.replica())
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n")); err != nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
 		panic(err)
 	}
 	l.Sent(len(l.Output()))
@@ -202,7 +202,7 @@ func TestLinkSaysWhatIsOnDisk(t *testing.T) {
 	replica.Written = func() uint64 { return written }
 	replica.IsOnDisk = func(n uint64) bool { return n <= onDisk }
 	l := replication.NewLink(o, replica)
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n")); err != nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	l.Sent(len(l.Output()))
@@ -260,8 +260,8 @@ func TestLinkIntroduces(t *testing.T) {
 	}{
 		{replication.Options{ListeningPort: "7000"}, "+PONG\r\n+OK\r\n+OK\r\n", hello + port + capabilities + anew, ""},
 		{secret, "-NOAUTH Authentication required.\r\n+OK\r\n+OK\r\n+OK\r\n", hello + command("AUTH", "u", "p") + port + capabilities + anew, ""},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n", hello + port + capabilities + command("PSYNC", replid, "10"), ""},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE " + marker + "\r\n", hello + port + capabilities + command("PSYNC", replid, "10") + command("REPLCONF", "ACK", "9"), ""},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10"), ""},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE " + marker + "\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10") + command("REPLCONF", "ACK", "9"), ""},
 		{replication.Options{}, "-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n", "", "set masterauth"},
 		{secret, "-NOAUTH Authentication required.\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n", "", "WRONGPASS"},
 		{secret, "-NOAUTH Authentication required.\r\n-ERR unknown command 'AUTH', with args beginning with: 'u' 'p' \r\n", "", "unknown command 'AUTH'"},
@@ -273,8 +273,8 @@ func TestLinkIntroduces(t *testing.T) {
 		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$x\r\n", "", "announced"},
 		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$EOF:short\r\n", "", "announced"},
 		{replication.Options{}, strings.Repeat("x", 5000), "", "no end"},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n*1\r\n$x\r\n", "", "stream"},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n" + command("SELECT", "x"), "", "database"},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n*1\r\n$x\r\n", "", "stream"},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n" + command("SELECT", "x"), "", "database"},
 	} {
 		l := replication.NewLink(tt.o, (&recorder{}).replica())
 		var err error
@@ -309,8 +309,8 @@ func TestLinkFileCut(t *testing.T) {
 // FuzzLink: a master may send anything, in any pieces: no panic, and nothing that was not applied is acknowledged.
 func FuzzLink(f *testing.F) {
 	for _, seed := range []string{stream, command("MULTI") + stream, "\n\n", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$9999999999\r\n"} {
-		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n"+seed), uint8(7))
-		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC "+replid+" 7\r\n$EOF:"+marker+"\r\nRDB!"+marker+seed), uint8(3))
+		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n"+seed), uint8(7))
+		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+FULLRESYNC "+replid+" 7\r\n$EOF:"+marker+"\r\nRDB!"+marker+seed), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, n uint8) {
 		r := &recorder{}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strconv"
 
@@ -28,12 +29,8 @@ func IsReplID(text string) bool {
 	if len(text) != replIDSize {
 		return false
 	}
-	for _, c := range []byte(text) {
-		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return false
-		}
-	}
-	return true
+	_, err := hex.DecodeString(text)
+	return err == nil
 }
 
 // parseReplID checks an id.

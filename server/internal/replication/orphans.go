@@ -14,7 +14,8 @@ import (
 // is kept: the stream from where the two parted, as far as the backlog reaches. It is on the disk before anything of the master
 // is loaded, so whatever is killed after that, and whatever fails, leaves it there.
 //
-//	S5  No byte that a server alone has is replaced before it is in a file, or is counted there as not known any more.
+//	S5  No byte of its stream that a server alone has is replaced before it is in a file, or is counted there as not known any
+//	    more. A master that was killed, or restarted with another replicaof, has no stream.
 //
 // Where the two parted the master says (Link.History). If it does not, all of the backlog is kept of a server that was a
 // master, and nothing of one that was a replica: its master has that.
@@ -68,8 +69,8 @@ func (s *Stream) alone(theirs History) (a *alone, parted bool) {
 	case !parted:
 		from = first
 	}
-	if s.offset <= from {
-		return nil, parted
+	if parted && s.offset <= from {
+		return nil, true
 	}
 	a = &alone{Header: orphans.Header{ReplID: s.id, From: max(from, first), To: s.offset, Before: max(first-from, 0)}}
 	if !parted {
@@ -89,8 +90,8 @@ func (s *Stream) alone(theirs History) (a *alone, parted bool) {
 // streamParser returns one for a stream of a server.
 func streamParser() *resp.Parser { return resp.NewParser(resp.Limits{Bulk: maxArgument}) }
 
-// look finds which database is selected at the beginning, counts the commands, and reports whether any of it matters: it does
-// not if it is a PING. What cannot be understood does.
+// look finds which database is selected at the beginning, counts the commands, and reports whether any of it matters: a PING
+// does not. Bytes that cannot be understood do, and so do bytes that are gone.
 func (a *alone) look() (matters bool) {
 	before := eachCommand([][]byte{a.before}, func(args [][]byte) {
 		if n, err := strconv.Atoi(string(args[len(args)-1])); err == nil && word(args[0], "select") {
@@ -102,7 +103,7 @@ func (a *alone) look() (matters bool) {
 			a.Commands++
 		}
 	})
-	return !before || !all || a.Commands > 0 || a.Before > 0
+	return !before || !all || a.Commands > 0 || a.Before != 0
 }
 
 // eachCommand calls do with the commands in parts of a stream, and reports whether there are only whole commands.

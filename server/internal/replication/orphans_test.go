@@ -50,8 +50,8 @@ func (l *loses) keep(what string, theirs History, before int64, want string) {
 		l.Fatal(err)
 	}
 	if o.Name == "" {
-		if want != "" {
-			l.Errorf("%s: nothing is kept, want %s", what, want)
+		if want != "" || before != 0 {
+			l.Errorf("%s: nothing is kept, want %q, %d before", what, want, before)
 		}
 		return
 	}
@@ -146,6 +146,10 @@ func TestKeepOrphansCountsWhatIsGone(t *testing.T) {
 	l.demote()
 	parted := History{ID: id["b"], Offset: 9, Former: l.id, FormerEnd: had}
 	l.keep("the last bytes", parted, first-had, "SELECT 5;SET kept 1;")
+	l.lead()
+	l.write(5, "SET", "gone", strings.Repeat("x", 2*blockSize))
+	l.demote()
+	l.keep("if nothing is known and nothing is left", History{ID: id["b"], Offset: 9}, orphans.Unknown, "")
 	again := newLoses(t)
 	o, _ := l.Origin()
 	again.Receive(o) // as after a restart
@@ -198,7 +202,7 @@ func TestLinkAsksForHistory(t *testing.T) {
 		"refused":        {"-NOPERM this user has no permissions to run the 'info' command\r\n", History{id["b"], 77, "", 0}},
 	} {
 		for _, size := range []int{1, 7, 1000} {
-			l := NewLink(Options{Known: true, Origin: at("a", 40, 0), AsksHistory: true}, Replica{})
+			l := NewLink(Options{Known: true, Origin: at("a", 40, 0)}, Replica{})
 			text := "+PONG\r\n+OK\r\n+OK\r\n" + tt.reply + full
 			for len(text) > 0 {
 				n := min(size, len(text))
@@ -216,14 +220,14 @@ func TestLinkAsksForHistory(t *testing.T) {
 		}
 	}
 	// One that was asked to become the master had the stream of this server until then.
-	heir := NewLink(Options{Known: true, Origin: at("a", 40, 0), AsksHistory: true, TakeOver: true}, Replica{})
+	heir := NewLink(Options{Known: true, Origin: at("a", 40, 0), TakeOver: true}, Replica{})
 	if _, err := heir.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n" + info("role:slave", "master_replid:"+id["a"], "master_replid2:"+none, "master_repl_offset:35", "second_repl_offset:-1") + full)); err != nil {
 		t.Fatal(err)
 	}
 	if h := heir.History(); !heir.TookOver() || h != (History{id["b"], 77, id["a"], 35}) {
 		t.Errorf("of one that has become the master: %+v", h)
 	}
-	l := NewLink(Options{Known: true, AsksHistory: true}, Replica{})
+	l := NewLink(Options{Known: true}, Replica{})
 	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$99999999\r\n")); err == nil {
 		t.Error("a reply of 100 MB is waited for")
 	}

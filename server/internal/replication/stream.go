@@ -31,23 +31,23 @@ const (
 type Stream struct {
 	passing sync.Mutex // held while received bytes are applied and added; taken before mu
 
-	mu        sync.Mutex // guards all of it, and the feeders' places
-	id        string
-	former    string // the id of which this stream is the continuation; "" for none
-	formerEnd int64  // up to this offset
-	offset    int64  // bytes so far
-	committed int64  // offset after the newest commit
-	asked     int64  // offset after the newest GETACK
-	database  int    // that the stream has selected; -1: a replica may know of none, or of another one
-	begun     bool   // it has commits, and blocks
-	begins    int    // how often it has begun: blocks of an earlier time lead nowhere
-	received  bool   // it is a master's, whose bytes this server passes on
-	demoted   bool   // it was this server's own, and no other server has gone on with it or replaced it yet
-	held      bool   // it stays where it is: see CaughtUp
-	blocks    []*block
-	limit     int64 // bytes of blocks that are kept
-	feeders   []*Feeder
-	pinged    time.Time
+	mu         sync.Mutex // guards all of it, and the feeders' places
+	id         string
+	former     string // the id of which this stream is the continuation; "" for none
+	formerEnd  int64  // up to this offset
+	offset     int64  // bytes so far
+	committed  int64  // offset after the newest commit
+	asked      int64  // offset after the newest GETACK
+	database   int    // that the stream has selected; -1: a replica may know of none, or of another one
+	begun      bool   // it has commits, and blocks
+	generation int    // how often it has begun: blocks of an earlier time lead nowhere
+	received   bool   // it is a master's, whose bytes this server passes on
+	demoted    bool   // it was this server's own, and no other server has gone on with it or replaced it yet
+	held       bool   // it stays where it is: see CaughtUp
+	blocks     []*block
+	limit      int64 // bytes of blocks that are kept
+	feeders    []*Feeder
+	pinged     time.Time
 
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
@@ -91,7 +91,7 @@ func (s *Stream) Begin() {
 
 func (s *Stream) begin() {
 	s.begun = true
-	s.begins++
+	s.generation++
 	s.blocks = []*block{{start: s.offset, database: s.database}}
 }
 

@@ -185,7 +185,7 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
-	o.TakeOver, o.AsksHistory = f.Status().HandsOver, o.Known
+	o.TakeOver = f.Status().HandsOver
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
 		return stream.Pass(received, after, func() (bool, error) {
 			if len(commands) == 0 {
