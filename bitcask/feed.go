@@ -45,6 +45,21 @@ func OpenFeed(ctx context.Context, dir string, o FeedOptions) (*feed.Feed, error
 	return f, nil
 }
 
+// Frames begins to read the commits of this store as they stand in its log (feed.Feed.Frame), from its directory, as
+// OpenFeed does. o.Store counts for nothing. The feed may be used after Close, which makes all commits known to be on
+// the disk. Errors are those of OpenFeed.
+func (s *Store) Frames(ctx context.Context, o FeedOptions) (*feed.Feed, error) {
+	held, err := vfs.Hold(s.opts.seam.FS, s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("feed %s: %w", s.dir, err)
+	}
+	f, err := feed.Open(ctx, feed.Source{Held: held, Dir: s.dir}, o.After, o.Newest)
+	if err != nil {
+		return nil, fmt.Errorf("feed %s: %w", s.dir, err)
+	}
+	return f, nil
+}
+
 // spacesOf is feed.Source.Spaces.
 func spacesOf(ctx context.Context, dir string, o *Options) (moved map[uint32]uint32, newest uint64, err error) {
 	s, err := openUntil(ctx, dir, o)

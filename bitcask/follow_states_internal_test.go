@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stavedb/stave/bitcask/internal/followlog"
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 )
@@ -356,5 +359,52 @@ func TestFollowDamagedFooter(t *testing.T) {
 		if time.Since(begin) > time.Minute {
 			t.Fatalf("it says nothing: %+v", f.FollowState())
 		}
+	}
+}
+
+// TestFollowAfterPowerCut: a power cut may take the end of an older segment and leave what follows it, until a writer drops
+// that. A follower shows what is left, reads nothing again, and a feed waits.
+func TestFollowAfterPowerCut(t *testing.T) {
+	here := vfs.NewMem()
+	fs := vfstest.NewFault(here)
+	o := seam.With(&Options{Sync: SyncNone, SegmentSize: 1 << 10}, seam.Options{FS: fs, Copies: seam.CopiesOff})
+	s, err := Open("d", o)
+	must(t, err)
+	must(t, s.Put("first", []byte("value")))
+	hold, older := make(chan struct{}), s.log.Active()
+	fs.Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Path: older.Name, Sticky: true, Do: func(vfstest.Event) { <-hold }})
+	for i := 0; s.log.Active() == older; i++ {
+		must(t, s.Put(fmt.Sprint("k", i), []byte(strings.Repeat("v", 40))))
+	}
+	must(t, s.Put("later", []byte("value")))
+	cut := here.Clone()
+	cut.SetBoot(vfs.BootID{15: 1}) // none of NewMem has it
+	close(hold)
+	must(t, s.Close())
+
+	f, err := cut.Open("d/"+older.Name, vfs.ReadWrite)
+	must(t, err)
+	must(t, f.Truncate(older.Size.Load()/2))
+	must(t, f.Close())
+	follower, err := Open("d", seam.With(&Options{ReadOnly: true, Follow: true}, seam.Options{FS: cut}))
+	must(t, err)
+	defer follower.Close()
+	must(t, follower.Follow(Following{}))
+	commits, err := OpenFeed(t.Context(), "d", FeedOptions{Newest: 1, Store: seam.With(&Options{}, seam.Options{FS: cut})})
+	must(t, err)
+	defer commits.Close()
+	for begin := time.Now(); time.Since(begin) < 2*followlog.Patience+time.Second; time.Sleep(20 * time.Millisecond) {
+		if st := follower.FollowState(); st.Err != nil || st.Reloads > 0 {
+			t.Fatalf("%+v", st)
+		}
+		if _, err := commits.Next(t.Context()); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if value, err := follower.Get("first"); err != nil || string(value) != "value" {
+		t.Errorf("%q, %v", value, err)
+	}
+	if _, err := follower.Get("later"); err != ErrNotFound {
+		t.Errorf("what comes after the end: %v", err)
 	}
 }

@@ -43,6 +43,9 @@ func (s *Store) tryGet(dst []byte, ns int, h uint64, key string, keep bool) ([]b
 			return dst, keydir.LookupRetry
 		}
 		dst = out
+		if keep { // TryHas asks about a key and does not use it
+			sp.Dir.Visit(h)
+		}
 	}
 	if s.spaces.Now.Load() != spaces || s.closed.Load() {
 		return dst, keydir.LookupRetry

@@ -32,6 +32,7 @@ type Store struct {
 	closed atomic.Bool
 
 	stripes [keydir.Stripes]stripe
+	turns   sync.RWMutex // see BeginInTurn; held before the stripes
 
 	claimWaiters atomic.Int64 // how many wait for a claim: see claimWait
 

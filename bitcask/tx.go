@@ -46,7 +46,8 @@ type Tx struct {
 	provedKey string
 	proved    []byte
 
-	call Savepoint // from before the call in progress: see refuse
+	call   Savepoint // from before the call in progress: see refuse
+	onDisk error     // see FailOnDisk
 
 	effects    any             // see SetEffects
 	frame      commitlog.Frame // scratch of encode
@@ -165,26 +166,36 @@ func (s *Store) BeginNow(keys ...string) (*Tx, error) {
 // TryBegin is Begin that does not wait, for other transactions or for what Open has left to be done: ok is false if one
 // of them holds a lock that it needs, or if a stripe that it needs is not loaded yet, or the store not ready for
 // writes, and nothing has begun then. Without keys it is BeginAll. ok is false as well if the commit of a writing
-// transaction would probably have to wait for the disk, because the log cannot go on to its next segment yet.
+// transaction would probably have to wait for the disk, because the log cannot go on to its next segment yet. Only those
+// of BeginInTurn are waited for.
 func (s *Store) TryBegin(write bool, keys ...string) (t *Tx, ok bool, err error) {
-	if write && (s.writing.due.Load() != nil || s.log.MayWait() || s.reserve.Waits()) {
-		return nil, false, nil
+	if t, ok, err = s.BeginInTurn(write, keys...); ok {
+		t.locks.endTurn()
 	}
+	return t, ok, err
+}
+
+// BeginInTurn is TryBegin that has others of its kind wait until its end: they are those of event loops, each of which takes a
+// fair part of all stripes for some microseconds, so that two of them would practically always be in each other's way. Readers
+// go on together. A goroutine may have one of them at a time.
+func (s *Store) BeginInTurn(write bool, keys ...string) (t *Tx, ok bool, err error) {
 	t = s.newTx(write)
 	t.locks.steady = true
 	if len(keys) == 0 {
 		t.locks.holdAll()
 	}
 	t.locks.holdKeys(s.man.Seed, keys)
-	if !t.locks.tryLock() {
+	t.locks.takeTurn(&s.turns) // before the question for the disk, whose answer does not hold for long
+	if write && (s.writing.due.Load() != nil || s.log.MayWait() || s.reserve.Waits()) || !t.locks.tryLock() {
+		t.locks.endTurn()
 		t.Recycle()
 		return nil, false, nil
 	}
 	return t, true, t.begun()
 }
 
-// BeginUnlessLocked is Begin that does not wait for other transactions, but for the disk and for room on it: ok is false
-// if one of them holds a lock that it needs, and nothing has begun then. Without keys it is BeginAll.
+// BeginUnlessLocked is Begin that does not wait for other transactions but those of BeginInTurn, only for the disk and for
+// room on it: ok is false if one of them holds a lock that it needs, and nothing has begun then. Without keys it is BeginAll.
 func (s *Store) BeginUnlessLocked(write bool, keys ...string) (t *Tx, ok bool, err error) {
 	t = s.newTx(write)
 	if len(keys) == 0 {
@@ -194,7 +205,10 @@ func (s *Store) BeginUnlessLocked(write bool, keys ...string) (t *Tx, ok bool, e
 	if err := t.prepare(); err != nil {
 		return t, false, err
 	}
-	if !t.locks.tryLock() {
+	t.locks.takeTurn(&s.turns)
+	ok = t.locks.tryLock()
+	t.locks.endTurn()
+	if !ok {
 		t.Recycle()
 		return nil, false, nil
 	}
@@ -301,6 +315,7 @@ func (t *Tx) unlock() {
 	t.open = false
 	t.locks.releaseClaim()
 	t.locks.unlockStripes(t.locks.stripes)
+	t.locks.endTurn()
 	if t.system {
 		t.s.system.Writing.Unlock()
 	}

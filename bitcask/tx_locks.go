@@ -3,6 +3,7 @@ package bitcask
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/stavedb/stave/keydir"
@@ -29,7 +30,8 @@ type txLocks struct {
 	sorted    []uint64 // the same in order, once it is needed
 	at        int      // in hashes: the key that was used last
 
-	claim *claim // on the keys, once the stripes have been released; else nil
+	claim *claim        // on the keys, once the stripes have been released; else nil
+	turns *sync.RWMutex // locked for BeginInTurn; else nil
 }
 
 // everyStripe are the numbers of all stripes, in order.
@@ -112,6 +114,26 @@ func (l *txLocks) tryLock() bool {
 		}
 	}
 	return true
+}
+
+// takeTurn waits for those who have a turn: a writer for all of them, a reader for a writer.
+func (l *txLocks) takeTurn(turns *sync.RWMutex) {
+	if l.turns = turns; l.write {
+		turns.Lock()
+	} else {
+		turns.RLock()
+	}
+}
+
+func (l *txLocks) endTurn() {
+	switch turns := l.turns; {
+	case turns == nil:
+	case l.write:
+		turns.Unlock()
+	default:
+		turns.RUnlock()
+	}
+	l.turns = nil
 }
 
 // lockStripe locks a stripe, for an owner that has loaded it or wants nothing of it but the lock.

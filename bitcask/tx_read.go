@@ -22,6 +22,9 @@ func (t *Tx) Find(ns int, key string) (keydir.Slot, keydir.Collection, error) {
 	if coll.Valid() && coll.Empty() {
 		return keydir.Slot{}, keydir.Collection{}, err // emptied in this transaction
 	}
+	if slot.Type != keydir.None {
+		sp.Dir.Visit(h)
+	}
 	return slot, coll, err
 }
 
@@ -97,6 +100,13 @@ func (t *Tx) prove(sp *namespace.Space, loc keydir.Loc, key string) (bool, error
 	return match, err
 }
 
+// FailOnDisk makes reads fail with err if they would have to wait for the disk, as far as the system says what it has in
+// memory. nil makes them wait, as they do at first. It returns what was set before.
+func (t *Tx) FailOnDisk(err error) (before error) {
+	before, t.onDisk = t.onDisk, err
+	return before
+}
+
 // get reads a record from the log or, if it is still waiting, from the transaction.
 func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byte, int, bool, error) {
 	if loc.Pending() {
@@ -113,6 +123,7 @@ func (t *Tx) get(dst []byte, loc keydir.Loc, q *segment.Query, peek bool) ([]byt
 	if err != nil {
 		return dst, 0, false, err
 	}
+	q.OnDisk = t.onDisk
 	return sg.Get(dst, loc, q, peek)
 }
 
@@ -146,6 +157,7 @@ func (t *Tx) Values(dst []byte, ends []int, ns int, key string, elems []string, 
 	if err != nil {
 		return dst, ends, err
 	}
+	q.OnDisk = t.onDisk
 	limit := len(dst) + maxTogether
 	for done := len(ends); len(locs) > 0 && len(dst) < limit; {
 		if loc := locs[0]; loc.Pending() {
@@ -186,6 +198,7 @@ func (t *Tx) ValuePart(dst []byte, ns int, key, elem string, typ keydir.Type, lo
 	if err != nil {
 		return dst, err
 	}
+	q.OnDisk = t.onDisk
 	dst, match, err := sg.GetPart(dst, loc, &q, from, to)
 	if err == nil && !match {
 		err = sg.NotNamed(loc)

@@ -84,8 +84,8 @@ func putMark(t *Tx) func() error {
 }
 
 // notRefusable are the methods that return an error and add no record.
-var notRefusable = []string{"EachKey", "EachName", "FieldDeadlines", "Find", "Gather", "LastEntryID", "Page", "RandomKey", "RollbackTo", "StreamGroups", "StreamMeta",
-	"Usage", "UsageByPlace", "Value", "ValueLen", "ValuePart", "Values"}
+var notRefusable = []string{"EachKey", "EachName", "FailOnDisk", "FieldDeadlines", "Find", "Gather", "LastEntryID", "Page", "RandomKey", "RollbackTo", "StreamGroups", "StreamMeta",
+	"Usage", "UsageByPlace", "Value", "ValueLen", "ValuePart", "Values", "Weight"}
 
 // TestRefusedRecordChangesNothing: a call whose record has no room in the commit, or one of whose records has none, leaves
 // the index and the transaction as they were, so that a caller who goes on commits nothing that the log does not say.

@@ -70,5 +70,5 @@ func (t *Tx) named(loc keydir.Loc, ns uint32, key string) (same bool, err error)
 	if err != nil {
 		return false, err
 	}
-	return sg.IsString(loc, ns, key)
+	return sg.IsString(loc, ns, key, t.onDisk)
 }

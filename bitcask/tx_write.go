@@ -88,6 +88,8 @@ func (t *Tx) PutString(ns int, key string, value []byte) error {
 		if err := t.noteCollision(sp, h, false); err != nil {
 			return err
 		}
+	} else {
+		sp.Dir.Visit(h)
 	}
 	fresh := t.recs.Len() == 0 && t.undo.Len() == 0 && !coll.Valid()
 	loc, err := t.addRecord(KindString, keydir.String, sp, h, key, "", value, t.borrow && len(value) >= bigValue)

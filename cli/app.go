@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/stavedb/stave/bitcask/archive"
 	"github.com/stavedb/stave/cli/internal/terminal"
 )
 
@@ -26,13 +27,25 @@ import (
 // each directory one works in may have its own.
 const defaultDir = "stave-data"
 
+// A Program is stave with what a program that is built of it adds.
+type Program struct {
+	// Archives open archives that are no directories, by the scheme of their URL: "s3" for s3://bucket/prefix. They contact
+	// nothing: an archive that does not answer must not keep a server from its start.
+	Archives map[string]func(url string) (archive.Store, error)
+}
+
+// Run runs stave itself.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return new(Program).Run(args, stdin, stdout, stderr)
+}
+
 // Run runs the program with args (args[0] is its name) and returns its exit status. Only the
 // interactive shell needs the streams to be files. An error is printed once, here, unless it is an
 // exitError without a text. Of several errors that are joined the first with a status decides it,
 // and all are printed, in one line.
-func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (p *Program) Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := terminal.Open(stdin, stdout, stderr)
-	app := newApp(t)
+	app := p.newApp(t)
 	return exitStatus(t, app, app.Run(flagsFirst(app, args)))
 }
 
@@ -70,7 +83,7 @@ func exitStatus(t *terminal.Streams, app *cli.App, err error) int {
 // newApp lists the commands. DisableDefaultText keeps "(default: false)" out of every option. The app is made anew for
 // each Run, whose streams its commands hold. Without a command it is the shell, on the store of $STAVE_DIR or the
 // default one.
-func newApp(t *terminal.Streams) *cli.App {
+func (p *Program) newApp(t *terminal.Streams) *cli.App {
 	app := &cli.App{
 		Name:           "stave",
 		HelpName:       "stave",
@@ -81,9 +94,9 @@ func newApp(t *terminal.Streams) *cli.App {
 		OnUsageError:   func(c *cli.Context, err error, _ bool) error { return usageError("", c.App.Flags, err) },
 		ExitErrHandler: func(*cli.Context, error) {},
 		Commands: []*cli.Command{
-			shellCommand(t), execCommand(t), cliCommand(t), serveCommand(t),
+			shellCommand(t), execCommand(t), cliCommand(t), serveCommand(t, p),
 			importCommand(t), exportCommand(t),
-			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), restoreCommand(t), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t), orphansCommand(t),
+			mergeCommand(t), checkCommand(t), repairCommand(t), backupCommand(t), archiveCommand(t, p), restoreCommand(t, p), statsCommand(t), inspectCommand(t), dumpCommand(t), tailCommand(t), orphansCommand(t),
 			doctorCommand(t), topCommand(t), benchCommand(t),
 			completionCommand(t), manCommand(t), versionCommand(t),
 		},

@@ -100,6 +100,11 @@ func TestTour(t *testing.T) {
 	if got := step("", 0, "export", at("restored"), "--sort"); got != whole {
 		t.Error("the restored backup is another store")
 	}
+	step("", 0, "archive", at("restored"), at("archive"))
+	step("", 0, "restore", "--archive", at("archive"), at("moment"))
+	if got := step("", 0, "export", at("moment"), "--sort"); got != whole {
+		t.Error("the archived store is another one")
+	}
 	step("", 0, "repair", at("copy"), "--out", at("fixed"))
 	if got := step("", 0, "export", at("fixed"), "--sort"); got != whole {
 		t.Error("the repaired copy is another store")

@@ -16,7 +16,7 @@ func TestBashCompletes(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash")
 	}
-	completion, err := completionScript(newApp(terminal.Open(nil, nil, nil)), "bash")
+	completion, err := completionScript(new(Program).newApp(terminal.Open(nil, nil, nil)), "bash")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestBashCompletes(t *testing.T) {
 
 // The manual page has every command and what its help says, and man can format it.
 func TestManualPage(t *testing.T) {
-	app := newApp(terminal.Open(nil, nil, nil))
+	app := new(Program).newApp(terminal.Open(nil, nil, nil))
 	page, err := manPage(app)
 	if err != nil {
 		t.Fatal(err)

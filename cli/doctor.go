@@ -219,21 +219,15 @@ func examineStore(ctx context.Context, dir string) []diagnosis {
 	if len(partial) > 0 {
 		found = append(found, diagnosis{"remains", stateWarning, fmt.Sprintf("%s: from a repair or a backup that did not end", strings.Join(partial, ", ")), "delete it"})
 	}
-	if names, err := orphanFiles(dir); err != nil || len(names) > 0 {
-		found = append(found, examineOrphans(names, err))
+	if names, err := orphanFiles(dir); err != nil {
+		found = append(found, diagnosis{"orphans", stateWarning, err.Error(), "run it as the user of the server"})
+	} else if len(names) > 0 {
+		found = append(found, orphansFound(len(names)))
 	}
 	if !manifest {
 		return append(found, diagnosis{"store", stateOK, "there is none in this directory yet", ""})
 	}
 	return append(found, examineOpen(ctx, dir)...)
-}
-
-// examineOrphans says that there is what a demoted master alone had.
-func examineOrphans(names []string, err error) diagnosis {
-	if err != nil {
-		return diagnosis{"orphans", stateWarning, err.Error(), "run it as the user of the server"}
-	}
-	return diagnosis{"orphans", stateWarning, humanize.Plural(len(names), "file") + " with commits that a new master did not have", "stave orphans DIR lists them; delete a file when what is in it is settled"}
 }
 
 // examineOpen opens the store for reading, which ends when ctx does. It takes as long as an opening does, for large

@@ -54,5 +54,10 @@ func (s topSample) server() []diagnosis {
 	if s.info["storage_follow_error"] != "" {
 		found = append(found, diagnosis{"store", stateWarning, "it does not follow its writer any more: " + s.info["storage_follow_error"], "see docs/FOLLOW.md"})
 	}
+	if s.info["archive_error"] != "" {
+		found = append(found, diagnosis{"archive", stateFailure, fmt.Sprintf("%.0f records are not archived: %s", s.number("archive_behind"), s.info["archive_error"]), "mend what the archive is on; it goes on by itself"})
+	} else if s.number("archive_gaps") > 0 {
+		found = append(found, diagnosis{"archive", stateWarning, fmt.Sprintf("%.0f gaps since the start: some moments cannot be restored", s.number("archive_gaps")), "stave restore --archive DIR --list says which can; see docs/ARCHIVE.md"})
+	}
 	return found
 }

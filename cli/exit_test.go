@@ -29,7 +29,7 @@ func TestErrorsBesideAnInterrupt(t *testing.T) {
 	} {
 		var errs bytes.Buffer
 		streams := terminal.Open(nil, nil, &errs)
-		if status := exitStatus(streams, newApp(streams), c.err); status != exitInterrupted || errs.String() != c.want {
+		if status := exitStatus(streams, new(Program).newApp(streams), c.err); status != exitInterrupted || errs.String() != c.want {
 			t.Errorf("%v: status %d, %q", c.err, status, errs.String())
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Options may stand after arguments; those of exec belong to the store.
 func TestFlagsFirst(t *testing.T) {
-	app := newApp(terminal.Open(nil, io.Discard, io.Discard))
+	app := new(Program).newApp(terminal.Open(nil, io.Discard, io.Discard))
 	for line, want := range map[string]string{
 		"stave":                              "stave",
 		"stave check":                        "stave check",

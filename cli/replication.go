@@ -17,8 +17,8 @@ const (
 	silentMaster  = 30
 )
 
-// replication returns a line about the master, if there is one, then one for each replica, then one about the backlog. It is
-// empty for a server that has never had to do with replication.
+// replication returns a line about the master, if there is one, then one for each replica, then one about the backlog, and one
+// about commits that a new master did not have. It is empty for a server that has never had to do with replication.
 func (s topSample) replication() (found []diagnosis) {
 	if s.info["role"] == "slave" {
 		found = append(found, s.linkToMaster(), s.syncsOfReplica())
@@ -29,7 +29,19 @@ func (s topSample) replication() (found []diagnosis) {
 	if s.info["repl_backlog_active"] == "1" {
 		found = append(found, s.backlog())
 	}
+	if n := s.number("orphan_files"); n != 0 {
+		found = append(found, orphansFound(int(n)))
+	}
 	return found
+}
+
+// orphansFound says that there are files of what a demoted master alone had; -1: what there is cannot be read.
+func orphansFound(files int) diagnosis {
+	d := diagnosis{"orphans", stateWarning, humanize.Plural(files, "file") + " with commits that a new master did not have", "stave orphans DIR lists them; delete a file when what is in it is settled"}
+	if files < 0 {
+		d.Found, d.Advice = "the directory orphans of the store cannot be read", "look at its owner and its mode"
+	}
+	return d
 }
 
 // linkToMaster says how the link of a replica is, and why.

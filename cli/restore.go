@@ -20,16 +20,33 @@ import (
 // backup stays as it is for the next time. It is never made over a store: the damaged one may be the only one that has
 // what the backup has not.
 
-// restoreCommand describes stave restore. It has two arguments, and no --dir or default: where a store is made again
+// restoreCommand describes stave restore. It has two arguments, with --archive one, and no --dir or default: where a store is made again
 // must be said. Its status is 4 for a backup that is damaged.
-func restoreCommand(t *terminal.Streams) *cli.Command {
+func restoreCommand(t *terminal.Streams, p *Program) *cli.Command {
 	return &cli.Command{
 		Name: "restore",
 		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "archive", Usage: "restore from the archive in `DIR`, which stave serve --archive makes"},
+			&cli.StringFlag{Name: "to", Usage: "restore this moment of an archive: a sequence number, or a time", DefaultText: "the newest"},
+			&cli.StringFlag{Name: "store", Usage: "restore the store with this `ID`, if the archive has moments of several"},
+			&cli.BoolFlag{Name: "list", Usage: "list the moments of an archive that can be restored"},
 			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
 			quietFlag(),
 		},
 		Action: func(c *cli.Context) error {
+			from := c.String("archive")
+			switch {
+			case from == "" && (c.Bool("list") || c.IsSet("to") || c.IsSet("store")):
+				return usagef("--list, --to and --store are of an archive: name it with --archive")
+			case from != "" && c.Bool("list") && (c.NArg() > 0 || c.IsSet("to") || c.IsSet("store")):
+				return usagef("restore --list takes --archive alone")
+			case from != "" && c.Bool("list"):
+				return runListMoments(t, p, from, c.Bool("json"))
+			case from != "" && (c.NArg() != 1 || c.Args().Get(0) == ""):
+				return usagef("restore --archive takes the directory of the new store")
+			case from != "":
+				return runRestoreMoment(t, p, wantedMoment{from, c.String("to"), c.String("store"), c.Args().Get(0)}, c.Bool("json"), c.Bool("quiet"))
+			}
 			if c.NArg() != 2 || c.Args().Get(0) == "" || c.Args().Get(1) == "" {
 				return usagef("restore takes a backup, which is a directory or an archive, and the directory of the new store")
 			}

@@ -29,7 +29,7 @@ import (
 
 // serveCommand describes stave serve. There is no option for a password: every user of the machine sees the options of
 // a process.
-func serveCommand(t *terminal.Streams) *cli.Command {
+func serveCommand(t *terminal.Streams, p *Program) *cli.Command {
 	return &cli.Command{
 		Name: "serve",
 		Flags: []cli.Flag{
@@ -39,10 +39,12 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 			&cli.StringFlag{Name: "addr", Aliases: []string{"a"}, DefaultText: "127.0.0.1:6380", Usage: "listen on `HOST:PORT`, or on a socket at a path that starts with /"},
 			syncFlag("interval"),
 			&cli.StringFlag{Name: "http", Usage: "serve a dashboard, /metrics, /healthz and /readyz on `HOST:PORT`"},
+			&cli.StringFlag{Name: "loops", Usage: "serve the connections of a listener by `N` event loops (default: half of the processors, 8 at most)"},
 			&cli.StringFlag{Name: "transport", Usage: "serve connections by `MODE`: event-loop (the default on Linux) or goroutines"},
 			&cli.BoolFlag{Name: "read-damaged", Usage: "serve what is left of a damaged store, for reading only: the keys that are damaged give errors"},
 			&cli.BoolFlag{Name: "follow", Usage: "serve a store that another process has open, for reading only, and go on with what that writes"},
 			quietFlag(),
+			&cli.StringFlag{Name: "archive", Usage: "archive all commits in `DIR`, for stave restore --archive"},
 			&cli.StringFlag{Name: "replicaof", Usage: "be a replica of the Redis server at `HOST:PORT`: its data replace what the store has"},
 			&cli.StringFlag{Name: "port", Usage: "listen on port `N`, 0 for none; --addr has precedence"},
 			&cli.StringFlag{Name: "bind", Usage: "listen on these `HOSTS`"},
@@ -63,7 +65,10 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 			if c.Bool("follow") && (c.IsSet("sync") || c.Bool("read-damaged")) {
 				return usagef("--follow only reads an intact store: leave --sync and --read-damaged out")
 			}
-			return runServe(t, c)
+			if c.IsSet("archive") && (c.Bool("follow") || c.Bool("read-damaged")) {
+				return usagef("a store that is only read is not archived: leave --archive out")
+			}
+			return runServe(t, p, c)
 		},
 	}
 }
@@ -76,7 +81,7 @@ func serveCommand(t *terminal.Streams) *cli.Command {
 // The order of the beginning is: settings, addresses and users judged, log, store, sockets, ready line. What the operator
 // got wrong is reported before anything is opened, and no client is connected before there is a store. The log is
 // closed after the store, which may have something to say when it ends.
-func runServe(t *terminal.Streams, c *cli.Context) (err error) {
+func runServe(t *terminal.Streams, p *Program, c *cli.Context) (err error) {
 	config, warnings, err := serveSettings(c)
 	if err != nil {
 		return err
@@ -91,6 +96,9 @@ func runServe(t *terminal.Streams, c *cli.Context) (err error) {
 	options := &server.Options{Version: versionText(), Settings: map[string]string{"dir": absolute(dir)}, Config: config}
 	l, err := judgeServe(ctx, c, config, options)
 	if err != nil {
+		return err
+	}
+	if o.Archive, err = p.archiveOptions(config); err != nil {
 		return err
 	}
 	if c.IsSet("check-config") {

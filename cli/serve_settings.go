@@ -117,7 +117,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 		wrong = fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
 	}
 	for _, name := range []string{
-		"port", "bind", "replicaof", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
+		"port", "bind", "archive", "replicaof", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
 	} {
 		if err := set(name, c.String(name)); err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("--%w", err))
@@ -126,7 +126,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 	if wrong != nil {
 		return wrong
 	}
-	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("http-addr", c.String("http")))
+	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("io-threads", c.String("loops")), set("http-addr", c.String("http")))
 	if c.Bool("quiet") {
 		err = errors.Join(err, config.Set("loglevel", "warning"))
 	}

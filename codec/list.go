@@ -103,6 +103,13 @@ func (l List[T]) Move(to string, from, into db.End) (T, error) {
 	return decoded[T](l.Codec, data, err)
 }
 
+// MoveMany is Move of several elements, in the order in which they stand then. Besides these it returns a *DecodeError for each
+// that is no T and was moved nevertheless. The other errors are those of db.List.MoveMany. O(length) an element.
+func (l List[T]) MoveMany(to string, from, into db.End, m db.ListMove) ([]T, error) {
+	all, err := l.List.MoveMany(to, from, into, m)
+	return l.taken(all, err)
+}
+
 // MoveWait is Move that waits for an element while the list does not exist, as db.List.MoveWait does.
 func (l List[T]) MoveWait(ctx context.Context, to string, from, into db.End) (T, error) {
 	data, err := l.List.MoveWait(ctx, to, from, into)

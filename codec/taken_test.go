@@ -97,6 +97,13 @@ func TestListThatIsTaken(t *testing.T) {
 		equal(t, "PopFrontN", all, err, []point{at(1)})
 		all, err = l.PopBackN(2)
 		equal(t, "PopBackN", all, err, []point{at(2), at(5)})
+		all, err = l.MoveMany("doing", db.Front, db.Back, db.ListMove{Count: 2})
+		equal(t, "MoveMany", all, err, []point{at(4), at(3)})
+		if _, err := l.MoveMany("doing", db.Front, db.Back, db.ListMove{Count: 1}); !errors.Is(err, db.ErrNotFound) {
+			t.Errorf("MoveMany of nothing: %v", err)
+		}
+		all, err = doing.PopFrontN(2)
+		equal(t, "PopFrontN of what was moved", all, err, []point{at(4), at(3)})
 		if _, err := doing.Move("jobs", db.Front, db.Back); !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("Move of nothing: %v", err)
 		}

@@ -37,6 +37,9 @@ func (w *Waiter) at(key string) awaited { return awaited{nsKey{w.ns, key}, w.wai
 // claim takes a waiter out of the queues for good. The mutex is held.
 func (o *watchers) claim(w *Waiter) {
 	w.claimed = true
+	for _, t := range w.timers {
+		t.Stop()
+	}
 	for i, key := range w.wait.Keys {
 		at := w.at(key)
 		if o.queues[at].Remove(w.spots[i]); o.queues[at].Len() == 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Wait is an action to take as soon as one of several keys holds something, such as popping an element of a list.
@@ -31,7 +32,17 @@ type Wait struct {
 	// stream. It is for TypeStream.
 	// Default: the wait goes on.
 	Missing bool
+
+	// due returns in how long a key that holds Type and is not Ready may become so by the time alone, as entries do that
+	// have been pending for long; 0 or less: it is. It is called with the key locked, and again when that time has come.
+	due func(tx *Tx, key string) time.Duration
 }
+
+// ready reports whether Do would find what it wants at a key that holds Type.
+func (w *Wait) ready(t *Tx, key string) bool { return w.Ready == nil || w.Ready(t, key) }
+
+// isDue reports whether Do would find at a key what it is for the time to bring.
+func (w *Wait) isDue(t *Tx, key string) bool { return w.due != nil && w.due(t, key) <= 0 }
 
 // awaited is a key and the type that it is to hold.
 type awaited struct {
@@ -47,6 +58,7 @@ type Waiter struct {
 	spots   []*list.Element // in the queues of the keys
 	claimed bool            // it is being served, or has left
 	wake    func()
+	timers  map[string]*time.Timer // by key: when it is due; Wait.due
 
 	done   chan struct{} // closed when the two below are set
 	ticket Ticket
@@ -58,6 +70,7 @@ type Waiter struct {
 type deferral struct {
 	nsKey
 	others []string // that its first waiter touches, if known
+	due    *Waiter  // the waiter whose time has come
 }
 
 // errUnserved ends waiters that were to be served by a transaction that was rolled back.
@@ -79,7 +92,7 @@ func (t *Tx) Try(w Wait) error {
 			continue
 		case typ != w.Type:
 			return ErrWrongType
-		case w.Ready != nil && !w.Ready(t, key):
+		case !w.ready(t, key) && !w.isDue(t, key):
 			continue
 		}
 		return w.Do(t, key)
@@ -101,8 +114,30 @@ func (t *Tx) Enqueue(w Wait, wake func()) *Waiter {
 	if err != nil {
 		waiter.claimed = true
 		t.store.guard.run(func() { waiter.finish(0, err) })
+	} else if w.due != nil {
+		for _, key := range waiter.wait.Keys {
+			waiter.offerIn(w.due(t, key), key)
+		}
 	}
 	return waiter
+}
+
+// offerIn has a key offered to the waiter after some time, unless it is claimed until then.
+func (w *Waiter) offerIn(d time.Duration, key string) {
+	o := &w.core.watchers
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case w.claimed:
+	case w.timers[key] != nil:
+		w.timers[key].Reset(d)
+	default:
+		if w.timers == nil {
+			w.timers = make(map[string]*time.Timer)
+		}
+		view := &Store{core: w.core, ns: w.ns}
+		w.timers[key] = time.AfterFunc(d, func() { view.serveAfter([]deferral{{nsKey: nsKey{w.ns, key}, due: w}}) })
+	}
 }
 
 // Await does what w says, at once or when one of the keys has been written, and returns when that is as durable as the
@@ -221,6 +256,7 @@ func (t *Tx) serveWaiters() bool {
 		c.fillsServed, c.notified = len(c.fills), len(c.touched)
 		return true
 	}
+	defer t.base.FailOnDisk(t.base.FailOnDisk(nil)) // they are served now
 	for ; c.fillsServed < len(c.fills); c.fillsServed++ {
 		p := c.fills[c.fillsServed]
 		if len(c.deferred) > 0 || c.fillsServed > 0 && c.queue != nil && len(*c.queue) > 0 {
@@ -260,7 +296,7 @@ func (t *Tx) serveKey(in *Tx, p nsKey) {
 		case w == nil:
 			return
 		case !claimed:
-			t.effects.deferred = append(t.effects.deferred, deferral{p, w.wait.Others})
+			t.effects.deferred = append(t.effects.deferred, deferral{nsKey: p, others: w.wait.Others})
 			return
 		}
 		t.serveWaiter(in, p, w)
@@ -285,12 +321,16 @@ func (t *Tx) serveWaiter(in *Tx, p nsKey, w *Waiter) {
 func (t *Tx) serveStream(in *Tx, p nsKey) {
 	o := &t.store.watchers
 	for _, w := range o.queue(awaited{p, TypeStream}) {
-		ready := w.wait.Ready == nil
-		if !ready {
-			_ = t.store.guard.call(func(in *Tx) error { // which returns nil
-				ready = w.wait.Ready(in, p.key)
-				return nil
-			}, in)
+		var ready bool
+		_ = t.store.guard.call(func(in *Tx) error { // which returns nil
+			ready = w.wait.ready(in, p.key)
+			return nil
+		}, in)
+		if d := t.effects.serving; !ready && d != nil && d.due == w {
+			after := w.wait.due(in, p.key)
+			if ready = after <= 0; !ready {
+				w.offerIn(after, p.key)
+			}
 		}
 		if ready && o.claimed(w) {
 			t.serveWaiter(in, p, w)

@@ -77,6 +77,14 @@ type captured struct {
 
 	made     *nsKey // a stream that has been made, with nothing in it yet
 	deleting deletedEntries
+	again    deadlineAgain
+}
+
+// deadlineAgain is the command that gives a field its deadline again, which HSET before it has taken away.
+type deadlineAgain struct {
+	nsKey
+	field         string
+	before, after commands.Mark
 }
 
 // capturing is called by a transaction that has locked its keys: startCapture waits for those that had before. It uses
@@ -161,8 +169,14 @@ func (c *captured) mark() commands.Mark {
 func (c *captured) rollbackTo(m commands.Mark) {
 	if c != nil {
 		c.RollbackTo(m)
-		c.made, c.deleting = nil, deletedEntries{}
+		c.made, c.deleting, c.again = nil, deletedEntries{}, deadlineAgain{}
 	}
+}
+
+// Describe is that of the commands.
+func (c *captured) Describe(m commands.Mark, database int, args ...string) {
+	c.again = deadlineAgain{}
+	c.Effects.Describe(m, database, args...)
 }
 
 // take returns what the log is given with the commit: nil if nothing was captured, which the log refuses if there are
@@ -194,8 +208,10 @@ func (t *txn) captureElem(key string, f keydir.Collection, elem string, value []
 	if err != nil || !deadlines.Valid() {
 		return err
 	}
-	if score, _, timed := deadlines.Score(elem); timed { // HSET takes it away, and PutElem does not
+	if score, _, timed := deadlines.Score(elem); timed && t.captured.fieldDeadlines { // HSET takes it away, and PutElem does not
+		before := t.captured.Mark()
 		t.captureFieldDeadline(key, elem, ordered.ToInt(score))
+		t.captured.again = deadlineAgain{nsKey{t.ns, key}, elem, before, t.captured.Mark()}
 	}
 	return nil
 }
@@ -249,14 +265,38 @@ func (t *txn) captureDeadline(key string, ms int64) {
 	t.captured.Add(t.ns, "PEXPIREAT", key, strconv.FormatInt(ms, 10))
 }
 
-// captureFieldDeadline tells of the deadline of a field; 0: it has lost it.
+// captureFieldDeadline tells of the deadline of a field.
 func (t *txn) captureFieldDeadline(key, field string, ms int64) {
-	switch {
-	case !t.captured.fieldDeadlines:
+	if !t.captured.fieldDeadlines {
 		t.captured.unsaid = true
-	case ms == 0:
-		t.captured.Add(t.ns, "HPERSIST", key, "FIELDS", "1", field)
-	default:
-		t.captured.Add(t.ns, "HPEXPIREAT", key, strconv.FormatInt(ms, 10), "FIELDS", "1", field)
+		return
 	}
+	t.captured.Add(t.ns, "HPEXPIREAT", key, strconv.FormatInt(ms, 10), "FIELDS", "1", field)
+}
+
+// captureNoFieldDeadline tells that a field has lost its deadline. HPERSIST would not do: where that has passed by the clock of
+// a Redis replica, it leaves it as it is. HSET takes it away at any time.
+func (t *txn) captureNoFieldDeadline(key, field string) error {
+	c := t.captured
+	if !c.fieldDeadlines {
+		c.unsaid = true
+		return nil
+	}
+	if a := &c.again; a.nsKey == (nsKey{t.ns, key}) && a.field == field && a.after == c.Mark() {
+		c.RollbackTo(a.before)
+		return nil
+	}
+	_, fields, err := t.base.Find(t.ns, key)
+	if err != nil || !fields.Valid() {
+		return err
+	}
+	loc, ok := fields.Get(field)
+	if !ok {
+		return nil
+	}
+	value, err := t.base.Value(nil, t.ns, key, field, keydir.Hash, loc)
+	if err == nil {
+		c.Join(t.ns, 2, 0, "HSET", key, field, text(value))
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package db_test
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -91,6 +92,9 @@ var captureScript = []struct {
 	{"field with a deadline", func(s *db.Store) error { return first(s.Hash("h").ExpireFieldsAt(future(2), []string{"f"})) }},
 	{"which a sum keeps", func(s *db.Store) error { return first(s.Hash("h").Incr("f", 5)) }},
 	{"and a new value does not", func(s *db.Store) error { return first(s.Hash("h").Put("f", []byte("x"))) }},
+	{"a deadline that is taken away", func(s *db.Store) error {
+		return errors.Join(first(s.Hash("h").ExpireFieldsAt(future(2), []string{"f", "g"})), first(s.Hash("h").PersistFields("f", "g")))
+	}},
 	{"fields less", func(s *db.Store) error { return first(s.Hash("h").Delete("f", "g")) }},
 	{"set", func(s *db.Store) error { return first(s.Set("set").Add("a", "b", "c")) }},
 	{"members less", func(s *db.Store) error { return first(s.Set("set").Remove("a", "c", "d")) }},

@@ -157,6 +157,9 @@ func (s *Store) settle(a access) {
 	if a == writing && s.clock.isBack() && !s.replica.is.Load() {
 		s.settleClock()
 	}
+	if a == writing {
+		s.makeRoom(true)
+	}
 }
 
 // settleClock deletes what was shown as gone before the clock was put back, and takes the note of it back.

@@ -17,7 +17,7 @@ const (
 	ClassHash      = structures.ClassHash      // h
 	ClassSortedSet = structures.ClassSortedSet // z
 	ClassExpired   = structures.ClassExpired   // x: the time of a key has come
-	ClassEvicted   = structures.ClassEvicted   // e: a key has made room for others, which no store does today
+	ClassEvicted   = structures.ClassEvicted   // e: a key has made room for others
 	ClassNew       = structures.ClassNew       // n: a key has been made
 	ClassNamespace = structures.ClassNamespace // a whole namespace has been emptied or swapped
 	ClassStream    = structures.ClassStream    // t

@@ -23,7 +23,7 @@ const (
 // a collection that is dropped, end the sleep.
 const idleRest = time.Second
 
-// expireLoop deletes expired keys and releases the memory of dropped collections until the store
+// expireLoop deletes expired keys, evicts others, and releases the memory of dropped collections until the store
 // closes.
 func (s *Store) expireLoop(ctx context.Context) {
 	every := s.opts.ExpireEvery
@@ -48,6 +48,7 @@ func (s *Store) expireLoop(ctx context.Context) {
 		if s.opts.ExpireEvery > 0 && retry.Due() {
 			rest = s.expireCycle(every, &retry)
 		}
+		rest = min(rest, s.evictCycle(every))
 		_, gone := s.clock.read()
 		soon := gone + idleRest.Milliseconds()
 		due := func() bool { return s.opts.ExpireEvery > 0 && (s.deadlines.AnyDue(soon) || s.fields.AnyDue(soon)) }

@@ -28,8 +28,11 @@ var storeUses = map[string]struct {
 	"UpdateKeys": {func(_ *testing.T, s *db.Store) error {
 		return s.UpdateKeys([]string{"j"}, func(*db.Tx) error { return nil })
 	}, true},
-	"Begin":    {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
-	"TryBegin": {func(_ *testing.T, s *db.Store) error { _, _, err := serverside.DB.TryBegin(s, false, "j"); return err }, true},
+	"Begin": {func(_ *testing.T, s *db.Store) error { _, err := s.Begin(false, "j"); return err }, true},
+	"TryBegin": {func(_ *testing.T, s *db.Store) error {
+		_, _, err := serverside.DB.TryBegin(s, false, nil, "j")
+		return err
+	}, true},
 	"BeginUnlessLocked": {func(_ *testing.T, s *db.Store) error {
 		_, _, err := serverside.DB.BeginUnlessLocked(s, false, "j")
 		return err
@@ -137,6 +140,10 @@ var storeUses = map[string]struct {
 	"Log":            {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
 	"Merger":         {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
 	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { serverside.DB.SetExpiryCycle(s, true); return nil }, false},
+	"IsOverBound":    {func(_ *testing.T, s *db.Store) error { serverside.DB.IsOverBound(s); return nil }, false},
+	"MakeRoom":       {func(_ *testing.T, s *db.Store) error { serverside.DB.MakeRoom(s, true); return nil }, false},
+	"SetEvict":       {func(_ *testing.T, s *db.Store) error { return s.SetEvict(db.Evict{}) }, false},
+	"Evict":          {func(_ *testing.T, s *db.Store) error { s.Evict(); return nil }, false},
 	"MergeRoom":      {func(_ *testing.T, s *db.Store) error { s.MergeRoom(); return nil }, false},
 	"WaitedKeys":     {func(_ *testing.T, s *db.Store) error { serverside.DB.WaitedKeys(s); return nil }, false},
 	"MergeSoon":      {func(_ *testing.T, s *db.Store) error { s.MergeSoon(); return nil }, false},
@@ -144,11 +151,15 @@ var storeUses = map[string]struct {
 	"Origin":         {func(_ *testing.T, s *db.Store) error { serverside.DB.Origin(s); return nil }, false},
 	"ReplicaOf":      {func(_ *testing.T, s *db.Store) error { serverside.DB.ReplicaOf(s); return nil }, false},
 	"SetReplicaAt": {func(_ *testing.T, s *db.Store) error {
-		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func() (serverside.Origin, bool) { return serverside.Origin{}, false })
+		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func([]byte) (serverside.Origin, bool) { return serverside.Origin{}, false })
 	}, true},
 	"KeepOrigin": {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
 	"KeepOrphans": {func(_ *testing.T, s *db.Store) error {
 		_, err := serverside.DB.KeepOrphans(s, "x.resp", [][]byte{[]byte("x")})
+		return err
+	}, false},
+	"Orphans": {func(_ *testing.T, s *db.Store) error {
+		_, err := serverside.DB.Orphans(s)
 		return err
 	}, false},
 	"SetReplicaOf":   {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetReplicaOf(s, nil, false) }, true},

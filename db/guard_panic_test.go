@@ -109,7 +109,7 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"Store.SetReplicaAt": {
 		func(t *testing.T, s *db.Store, cb func()) {
 			defer func() { must(t, serverside.DB.SetReplicaOf(s, nil, false)) }() // a replica is not written to
-			must(t, serverside.DB.SetReplicaAt(s, nil, func() (o serverside.Origin, ok bool) { cb(); return o, false }))
+			must(t, serverside.DB.SetReplicaAt(s, nil, func([]byte) (o serverside.Origin, ok bool) { cb(); return o, false }))
 		},
 	},
 	"Tx.SetRoom": {
@@ -204,6 +204,16 @@ var userCode = map[string][]func(t *testing.T, s *db.Store, cb func()){
 	"StreamGroup.VisitAutoClaim": {func(t *testing.T, s *db.Store, cb func()) {
 		_, _, err := s.Stream("stream").Group("g").VisitAutoClaim(db.StreamAutoClaim{Count: 1}, func(db.StreamID, [][]byte) bool { cb(); return true })
 		must(t, err)
+	}},
+	"StreamGroup.VisitClaimIdle": {func(t *testing.T, s *db.Store, cb func()) {
+		g := s.Stream("stream").Group("g")
+		must(t, g.Set(db.StreamGroupStart{}))
+		must(t, first(g.Read("a", 1)))
+		must(t, g.VisitClaimIdle(structures.StreamIdleClaim{}, func(db.StreamID, [][]byte, int64, int64) bool { cb(); return true }))
+	}},
+	"StreamGroup.WaitIdle": {func(t *testing.T, s *db.Store, cb func()) {
+		must(t, s.Stream("stream").Group("g").Set(db.StreamGroupStart{}))
+		must(t, s.Await(context.Background(), s.Stream("stream").Group("g").WaitIdle([]string{"stream"}, 9, func(*db.Tx, string) error { cb(); return nil })))
 	}},
 	"StreamGroup.Wait": {func(t *testing.T, s *db.Store, cb func()) {
 		must(t, s.Stream("stream").Group("g").Set(db.StreamGroupStart{}))

@@ -260,7 +260,7 @@ func usable(t *testing.T, what string, s *db.Store) {
 
 // TestNothingElseIsCalled: a field of Options that holds code of a user's is known to the tests of this package.
 func TestNothingElseIsCalled(t *testing.T) {
-	known := []string{"Logger", "Observe"} // TestLogHandlerFails, TestObserverPanics
+	known := []string{"Logger", "Observe", "Archive"} // TestLogHandlerFails, TestObserverPanics, bitcask/archive: TestStorePanics
 	typ := reflect.TypeFor[db.Options]()
 	for i := range typ.NumField() {
 		if f := typ.Field(i); f.IsExported() && callsUser(f.Type) && !slices.Contains(known, f.Name) {

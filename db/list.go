@@ -181,6 +181,24 @@ const (
 	Back  = structures.Back
 )
 
+// ListMove says how many elements of a list are moved, and how.
+//
+//	Count    int
+//	Exactly  bool // all of them, or none
+//	OneByOne bool // each is put to the outermost place in turn, not all of them in their order
+type ListMove = structures.ListMove
+
+// MoveMany is Move of several elements, which it returns in the order in which they stand then. It returns ErrNotFound
+// if the key does not exist, or has too few. O(1) an element, or O(log n) if either list was changed in the middle.
+func (l List) MoveMany(to string, from, into End, m ListMove) ([][]byte, error) {
+	var ok bool
+	values, err := callKeys(l.handle, writing, []string{l.key, to}, func(t *Tx) (values [][]byte, err error) {
+		values, ok, err = l.on(t).MoveMany(to, from, into, m)
+		return values, err
+	})
+	return owned(values, found(ok, err))
+}
+
 // Move takes an element off one end of the list and puts it to an end of the list at another key, which may be the
 // same: that rotates the list. It returns the element, or ErrNotFound if the key does not exist, and ErrWrongType if
 // either key holds anything but a list. O(1), or O(log n) if either list was changed in the middle.

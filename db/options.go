@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/archive"
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -63,6 +64,12 @@ type Options struct {
 	// to 1 MiB, a 64th of it beyond 64 MiB, at most a segment; six segments when
 	// less than a quarter of the disk is left. Negative: none.
 	Reserve int64
+	// Evict bounds the store, as a cache is: keys that its policy allows are evicted. Store.SetEvict changes it. Default: no bound.
+	Evict Evict
+	// Archive has all commits copied to another place, from which the store can be made again as it was at any moment:
+	// see package bitcask/archive. A store that is open for reading is not archived. Close takes some seconds
+	// longer if the archive does not answer, 20 at most. Default: none.
+	Archive *archive.Options
 	// Logger receives recoveries and background failures. Its handler cannot use the store, or a snapshot of it:
 	// that fails with ErrNested. A handler that panics loses only its record. Default: silent.
 	Logger *slog.Logger
@@ -104,6 +111,12 @@ func (o *Options) check() error {
 	}
 	if o.Namespaces < 0 || o.Namespaces > bitcask.MaxNamespaces {
 		return fmt.Errorf("%w: Options.Namespaces is %d, want at most %d, or 0 for the default", ErrOption, o.Namespaces, bitcask.MaxNamespaces)
+	}
+	if o.Archive != nil && o.Archive.To == nil {
+		return fmt.Errorf("%w: Options.Archive.To is nil", ErrOption)
+	}
+	if err := o.Evict.check(); err != nil {
+		return err
 	}
 	if err := o.Merge.Check(); err != nil {
 		return fmt.Errorf("Options.Merge: %w", err)

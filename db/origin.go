@@ -151,9 +151,9 @@ func (s *Store) setReplicaOf(value []byte, is bool) error {
 }
 
 // setReplicaAt makes a store a replica that stands somewhere, since its data are those of a stream.
-func (s *Store) setReplicaAt(value []byte, at func() (calls.Origin, bool)) error {
+func (s *Store) setReplicaAt(value []byte, at func(kept []byte) (calls.Origin, bool)) error {
 	return s.noteReplica(value, true, func() []byte {
-		if o, ok := at(); ok {
+		if o, ok := at(s.keptReplication()); ok {
 			return s.encodeOrigin(o)
 		}
 		return nil
@@ -164,6 +164,9 @@ func (s *Store) setReplicaAt(value []byte, at func() (calls.Origin, bool)) error
 func (s *Store) noteReplica(value []byte, is bool, origin func() []byte) error {
 	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
 		if err := t.PutSystem(originName, origin()); err != nil {
+			return 0, err
+		}
+		if err := t.PutSystem(replicationName, nil); err != nil { // what was kept counts no more after a write
 			return 0, err
 		}
 		id := s.base.StoreID()

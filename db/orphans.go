@@ -39,6 +39,20 @@ func (s *Store) keepOrphans(name string, parts [][]byte) (isNew bool, err error)
 	return isNew, nil
 }
 
+// orphans are the names of what is in that directory now, also those of other files; nil where there is none.
+func (s *Store) orphans() (names []string, err error) {
+	dir := filepath.Join(s.base.Dir(), calls.OrphansDir)
+	held, err := vfs.Hold(s.held, dir)
+	if err == nil {
+		names, err = held.List(dir)
+		err = errors.Join(err, held.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("db: looking for what a new master did not have: %w", err)
+	}
+	return names, nil
+}
+
 func publishOrphans(fsys vfs.FS, name string, parts [][]byte) (isNew bool, err error) {
 	f, err := fsys.Open(name, vfs.ReadOnly)
 	if err == nil {

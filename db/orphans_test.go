@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,4 +125,45 @@ func TestOrphansStay(t *testing.T) {
 		t.Errorf("a store that is open for reading: %v", err)
 	}
 	equal(t, "the file", orphanText(t, mem), "one two")
+}
+
+// TestOrphansAreSeen: what is in the directory at the moment, with that of others; nothing where there is none; and an error where
+// that cannot be said.
+func TestOrphansAreSeen(t *testing.T) {
+	for name, fsys := range map[string]vfs.FS{"memory": vfs.NewMem(), "system": vfs.OS()} {
+		dir := "store"
+		if name == "system" {
+			dir = filepath.Join(t.TempDir(), dir)
+		}
+		s := ok[*db.Store](t)(db.Open(dir, seam.With(&db.Options{NoMerge: true}, seam.Options{FS: fsys})))
+		seen := func(want ...string) {
+			t.Helper()
+			if names, err := serverside.DB.Orphans(s); err != nil || !slices.Equal(names, want) {
+				t.Errorf("%s: %q, %v, want %q", name, names, err, want)
+			}
+		}
+		seen()
+		for _, file := range []string{"b.resp", "a.resp"} {
+			if _, err := serverside.DB.KeepOrphans(s, file, orphanParts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen("a.resp", "b.resp")
+		if err := fsys.Remove(filepath.Join(dir, serverside.OrphansDir, "a.resp")); err != nil {
+			t.Fatal(err)
+		}
+		seen("b.resp")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	s := ok[*db.Store](t)(db.Open(dir, nil))
+	defer s.Close()
+	if err := os.WriteFile(filepath.Join(dir, serverside.OrphansDir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := serverside.DB.Orphans(s); err == nil {
+		t.Errorf("a file in the way: %q", names)
+	}
 }

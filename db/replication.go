@@ -40,29 +40,37 @@ func (s *Store) keepReplication(value func() []byte) error {
 // takeReplication returns what was kept, if nothing was written since, and deletes it. begin is called first, if something
 // was.
 func (s *Store) takeReplication(begin func() error) (value []byte, err error) {
-	kept := s.base.System(replicationName)
-	if err := s.guard.check(); err != nil || kept == nil || s.opts.ReadOnly {
+	if err := s.guard.check(); err != nil || s.base.System(replicationName) == nil || s.opts.ReadOnly {
 		return nil, err
 	}
 	if err := begin(); err != nil {
 		return nil, err
 	}
 	err = s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
-		id := s.base.StoreID()
-		if len(kept) >= replicationHead && kept[0] == replicationVersion && bytes.Equal(kept[1:17], id[:]) &&
-			binary.LittleEndian.Uint64(kept[17:])+1 == s.base.NextSequence() {
-			value = slices.Clone(kept[replicationHead:])
-		}
+		value = s.keptReplication()
 		if err := t.PutSystem(replicationName, nil); err != nil {
 			return 0, err
 		}
 		return t.Commit()
 	})
 	s.expiryFrom.Store(0)
+	if err == nil {
+		err = s.Sync() // or a power cut could end the log with it again, in any mode
+	}
 	if err != nil {
 		return nil, err
 	}
 	return value, nil
+}
+
+// keptReplication is what was kept, if nothing was written since; nil otherwise. Everything is locked.
+func (s *Store) keptReplication() []byte {
+	kept, id := s.base.System(replicationName), s.base.StoreID()
+	if len(kept) >= replicationHead && kept[0] == replicationVersion && bytes.Equal(kept[1:17], id[:]) &&
+		binary.LittleEndian.Uint64(kept[17:])+1 == s.base.NextSequence() {
+		return slices.Clone(kept[replicationHead:])
+	}
+	return nil
 }
 
 // holdExpiry is part of Open.

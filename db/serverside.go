@@ -42,7 +42,11 @@ func init() {
 		Install:               (*Store).install,
 		EndLoading:            (*Store).dropLoaded,
 		KeepOrphans:           (*Store).keepOrphans,
+		Orphans:               (*Store).orphans,
 		FlushWith:             (*Store).flushWith,
 		SwapWith:              (*Store).swapWith,
+		MakeRoom:              (*Store).makeRoom,
+		IsOverBound:           (*Store).isOverBound,
+		Visited:               (*Tx).visited,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/bitcask/archive"
 	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/merge"
@@ -58,12 +59,14 @@ type core struct {
 	ordered   *orderedKeys   // nil without Options.OrderedKeys
 	reloaded  *ttl.Deadlines // of a store that follows, while it is read again
 
+	archiver   *archive.Archiver // nil: none
 	merger     *merge.Merger
 	mergeSoon  chan struct{} // has a value when MergeSoon has asked; see there
 	noExpiry   atomic.Bool   // setExpiryCycle has stopped it
 	expiryFrom atomic.Int64  // Unix nanoseconds before which nothing expires by itself: see holdExpiry
 	idle       nap.Nap       // of the expiry cycle
-	replica    replica       // of a master: see origin.go
+	evictor    evictor
+	replica    replica // of a master: see origin.go
 
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -74,6 +77,7 @@ type core struct {
 type counters struct {
 	expired       atomic.Uint64
 	expiredFields atomic.Uint64
+	evicted       atomic.Uint64
 }
 
 // Open opens the store in dir, making both if need be. nil options are the
@@ -122,7 +126,11 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, base.Close(), c.held.Close())
 	}
 	s.settle(writing)
+	if err := s.SetEvict(c.opts.Evict); err != nil {
+		panic("BUG: db: options that were not checked")
+	}
 	s.holdExpiry()
+	c.startArchive()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	if !c.opts.ReadOnly {
@@ -220,7 +228,9 @@ func (s *Store) close() {
 	if !s.opts.ReadOnly && s.base.Err() == nil {
 		err = s.closeCheckpoint()
 	}
-	s.fail = errors.Join(err, s.base.Close(), s.held.Close())
+	err = errors.Join(err, s.base.Close())
+	s.endArchive()
+	s.fail = errors.Join(err, s.held.Close())
 	for _, l := range s.listeners.all() {
 		l.shut()
 	}
@@ -445,56 +455,3 @@ func (s *Store) Merger() *merge.Merger { return s.merger }
 // Log is the log under the store, for tools that read segments. It does not
 // notice that it is used within a transaction of the store.
 func (s *Store) Log() *bitcask.Store { return s.base }
-
-// Stats are the figures of the store at one moment.
-type Stats struct {
-	bitcask.Stats
-	Expired       uint64           `json:"expired"`        // keys reaped since Open
-	ExpiredFields uint64           `json:"expired_fields"` // fields of hashes reaped since Open
-	Namespaces    []NamespaceStats `json:"namespaces"`
-	Merge         merge.Status     `json:"merge"`
-	Dir           string           `json:"dir"`
-	StoreID       string           `json:"store_id"`
-}
-
-// NamespaceStats are the figures of one namespace at one moment.
-type NamespaceStats struct {
-	Namespace    int   `json:"namespace"`
-	Keys         int   `json:"keys"`
-	Deadlines    int   `json:"deadlines"`
-	TimedHashes  int   `json:"timed_hashes"` // hashes with fields that have a deadline
-	AverageTTLms int64 `json:"average_ttl_ms"`
-}
-
-// The states of a store, in Stats.
-const (
-	StateOK     = bitcask.StateOK
-	StateFull   = bitcask.StateFull
-	StateFailed = bitcask.StateFailed
-)
-
-// SyncBuckets are the bounds of Stats.SyncTimes: see [bitcask.SyncTimes].
-var SyncBuckets = bitcask.SyncBuckets
-
-// SegmentInfo describes one file of the log.
-type SegmentInfo = bitcask.SegmentInfo
-
-// Segments lists the files of the log, oldest first.
-func (s *Store) Segments() []SegmentInfo { return s.base.Segments() }
-
-// Stats returns current figures.
-func (s *Store) Stats() Stats {
-	st := Stats{Stats: s.base.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(), Merge: s.merger.Status(), Dir: s.base.Dir()}
-	st.StoreID = fmt.Sprintf("%x", s.base.StoreID())
-	for _, ns := range s.base.Namespaces() {
-		if s.hidesNamespace(ns) {
-			continue
-		}
-		space := s.base.Space(ns)
-		st.Namespaces = append(st.Namespaces, NamespaceStats{
-			Namespace: ns, Keys: s.base.Len(ns), Deadlines: s.deadlines.Len(space), TimedHashes: s.fields.Len(space),
-			AverageTTLms: s.deadlines.Average(space, s.clock.now()),
-		})
-	}
-	return st
-}

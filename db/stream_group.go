@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/stavedb/stave/structures"
 )
@@ -218,6 +219,33 @@ func (g StreamGroup) Wait(keys []string, do func(tx *Tx, key string) error) Wait
 	}}
 }
 
+// WaitIdle is Wait for entries that have been pending for so many milliseconds as well, which VisitClaimIdle takes over.
+func (g StreamGroup) WaitIdle(keys []string, minIdle int64, do func(tx *Tx, key string) error) Wait {
+	w := g.Wait(keys, do)
+	w.due = func(tx *Tx, key string) time.Duration {
+		// What is delivered from now on, or given an earlier time by XCLAIM, is seen then.
+		after := max(minIdle, shortestWaitIdle)
+		first, some, err := tx.Stream(key).Group(g.name).firstDelivered()
+		if some && err == nil {
+			after = min(after, first+minIdle-tx.now())
+		}
+		return time.Duration(after) * time.Millisecond
+	}
+	return w
+}
+
+// shortestWaitIdle is how many milliseconds WaitIdle looks after what is pending, if it has nothing better to go by.
+const shortestWaitIdle = 100
+
+// firstDelivered returns when the pending entry was delivered whose delivery is the longest ago, if any is pending.
+func (g StreamGroup) firstDelivered() (ms int64, some bool, err error) {
+	err = g.stream.do(reading, func(t *Tx) (err error) {
+		ms, some, err = g.on(t).FirstDelivered()
+		return err
+	})
+	return ms, some, err
+}
+
 // VisitRead is Read that calls visit for each entry with its fields and values in turns, until it returns false: these
 // entries have been delivered. The slices are valid during the call only, and visit may not use the store or change the
 // transaction. With r.NoAck nothing is pending.
@@ -297,6 +325,13 @@ func (g StreamGroup) VisitAutoClaim(c StreamAutoClaim, visit func(id StreamID, f
 		return err
 	})
 	return next, gone, err
+}
+
+// VisitClaimIdle makes entries those of a consumer that have been pending for long, the one that was delivered first at
+// first, and calls visit as VisitRead does, with how many milliseconds ago and how often each had been delivered. Entries
+// that are gone are pending no more. It looks at all that is pending: O(p log p) with p such entries.
+func (g StreamGroup) VisitClaimIdle(c structures.StreamIdleClaim, visit func(id StreamID, fields [][]byte, idle, deliveries int64) bool) error {
+	return g.change(func(t *Tx) error { return g.on(t).ClaimIdle(c, visit) })
 }
 
 // entries collects what a call visits that changes the group.

@@ -69,3 +69,36 @@ func BenchmarkConsume(b *testing.B) {
 		}))
 	}
 }
+
+// BenchmarkClaimIdle looks among pending entries for those that have been pending for long, and finds none.
+func BenchmarkClaimIdle(b *testing.B) {
+	for _, pending := range []int{100, 10_000, 1_000_000} {
+		b.Run(fmt.Sprint(pending), func(b *testing.B) {
+			s, err := db.Open(b.TempDir(), nil)
+			must := func(err error) {
+				if err != nil {
+					b.Helper()
+					b.Fatal(err)
+				}
+			}
+			must(err)
+			defer s.Close()
+			must(s.Update(func(tx *db.Tx) error {
+				for range pending {
+					if _, err := tx.Stream("stream").Add(db.Field{Name: "field", Value: make([]byte, 128)}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			g := s.Stream("stream").Group("g")
+			must(g.Create(db.StreamGroupStart{}))
+			for i := range 10 {
+				must(first(g.Read(fmt.Sprint("consumer", i), pending/10)))
+			}
+			for b.Loop() {
+				must(g.VisitClaimIdle(structures.StreamIdleClaim{Consumer: "other", MinIdle: 1 << 40}, func(db.StreamID, [][]byte, int64, int64) bool { return false }))
+			}
+		})
+	}
+}

@@ -198,3 +198,30 @@ func TestStreamGroupCallsOfOneTransaction(t *testing.T) {
 		must(t, b.Close())
 	})
 }
+
+// TestStreamGroupAfterRollback: what a transaction notes of a group does not outlast a rollback, however much is written
+// after it.
+func TestStreamGroupAfterRollback(t *testing.T) {
+	for writes := range 12 {
+		s := ok[*db.Store](t)(db.OpenMemory(nil))
+		stream := s.Stream("stream")
+		for ms := range uint64(3) {
+			ok[db.StreamID](t)(stream.AddWith(db.StreamAddOptions{ID: db.StreamID{Ms: ms + 1}}, db.Field{Name: "f"}))
+		}
+		must(t, stream.Group("g").Create(db.StreamGroupStart{}))
+		must(t, s.Update(func(tx *db.Tx) error {
+			group := tx.Stream("stream").Group("g")
+			for _, consumer := range []string{"a", "a", "b"} {
+				at := tx.Savepoint()
+				entries := ok[[]db.StreamEntry](t)(group.Read(consumer, 1))
+				equal(t, fmt.Sprint("first of ", writes), entries[0].ID.Ms, 1)
+				must(t, tx.RollbackTo(at))
+				for i := range writes {
+					must(t, tx.String(fmt.Sprint(consumer, i)).Put([]byte("v")))
+				}
+			}
+			return nil
+		}))
+		must(t, s.Close())
+	}
+}

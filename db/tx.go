@@ -56,6 +56,7 @@ type txState struct {
 	deleted   int64 // and of what it did delete
 	expired   int   // keys dropped because their time had come
 	reaped    int   // and fields deleted because theirs had
+	evicted   int   // and keys dropped to make room
 
 	effects  *effects  // nil while no effects are wanted
 	captured *captured // what the commit amounts to; nil unless that is captured
@@ -189,6 +190,7 @@ func (t *Tx) finish(err error) (ticket Ticket, _ error) {
 	if err == nil {
 		err = t.err
 	}
+	t.base.FailOnDisk(nil)         // so is whatever is left to do
 	t.interrupt, t.room = nil, nil // what follows is also about others, such as those whose wait it ends
 	if t.effects != nil {
 		return t.finishTracked(err)
@@ -257,6 +259,7 @@ func (t *Tx) release(err error) {
 	if err == nil {
 		t.store.counters.expired.Add(uint64(t.expired))
 		t.store.counters.expiredFields.Add(uint64(t.reaped))
+		t.store.counters.evicted.Add(uint64(t.evicted))
 	}
 }
 
@@ -290,6 +293,8 @@ type Savepoint struct {
 	events    int
 	changes   int
 	hooks     int
+	expired   int
+	reaped    int
 	captured  commands.Mark
 }
 
@@ -298,7 +303,7 @@ func (t *Tx) Savepoint() Savepoint {
 	if t.ended.Load() {
 		return Savepoint{}
 	}
-	sp := Savepoint{of: t.txState, base: t.base.Savepoint(), deadlines: len(t.deadlines), captured: t.captured.mark()}
+	sp := Savepoint{of: t.txState, base: t.base.Savepoint(), deadlines: len(t.deadlines), expired: t.expired, reaped: t.reaped, captured: t.captured.mark()}
 	if t.effects != nil {
 		sp.events, sp.changes, sp.hooks = len(t.effects.events), len(t.effects.changes), len(t.effects.hooks)
 	}
@@ -332,6 +337,7 @@ func (t *Tx) rollbackTo(sp Savepoint) error {
 	}
 	t.undoDeadlines(sp.deadlines)
 	t.captured.rollbackTo(sp.captured)
+	t.expired, t.reaped = sp.expired, sp.reaped
 	t.foundDue(t.deleted, false) // it is there still, when the transaction is committed
 	if c := t.effects; c != nil {
 		c.events, c.dropped = c.events[:min(sp.events, len(c.events))], c.dropped[:0]

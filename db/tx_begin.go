@@ -44,14 +44,14 @@ func (s *Store) begunTx(base *bitcask.Tx, write bool) *Tx {
 	return t
 }
 
-func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error) {
+func (s *Store) tryBegin(write bool, onDisk error, keys ...string) (tx *Tx, ok bool, err error) {
 	if err := s.guard.check(); err != nil {
 		return nil, false, err
 	}
 	if write && s.clock.isBack() && !s.replica.is.Load() {
 		return nil, false, nil // Begin settles that
 	}
-	base, ok, err := s.base.TryBegin(write, keys...)
+	base, ok, err := s.base.BeginInTurn(write, keys...)
 	if err != nil {
 		base.Recycle()
 		return nil, false, err
@@ -59,6 +59,7 @@ func (s *Store) tryBegin(write bool, keys ...string) (tx *Tx, ok bool, err error
 	if !ok {
 		return nil, false, nil
 	}
+	base.FailOnDisk(onDisk)
 	return s.begunTx(base, write), true, nil
 }
 

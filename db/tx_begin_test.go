@@ -14,7 +14,7 @@ func TestTryBegin(t *testing.T) {
 	s := open(t)
 	try := func(write bool, keys ...string) bool {
 		t.Helper()
-		tx, ok, err := serverside.DB.TryBegin(s, write, keys...)
+		tx, ok, err := serverside.DB.TryBegin(s, write, nil, keys...)
 		must(t, err)
 		if !ok {
 			return false
@@ -51,7 +51,7 @@ func TestTryBegin(t *testing.T) {
 		}
 	}
 	must(t, s.Close())
-	if _, ok, err := serverside.DB.TryBegin(s, true, "k"); ok || !errors.Is(err, db.ErrClosed) {
+	if _, ok, err := serverside.DB.TryBegin(s, true, nil, "k"); ok || !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed: %t, %v", ok, err)
 	}
 }

@@ -436,7 +436,9 @@ func (t *txn) ClearFieldDeadline(key, field string) (bool, error) {
 		return false, err
 	}
 	if t.captured != nil {
-		t.captureFieldDeadline(key, field, 0)
+		if err := t.captureNoFieldDeadline(key, field); err != nil {
+			return false, err
+		}
 	}
 	return true, t.fieldDeadlineGone(key)
 }

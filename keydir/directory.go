@@ -14,19 +14,25 @@ type Slot struct {
 // key takes 18 to 23 bytes.
 const SlotBytes = slotBytes
 
+// EntryBytes is the memory of a slot with its share of the room in its table: 20 bytes in the mean.
+const EntryBytes = slotBytes * 5 / 4
+
 // Directory maps the user keys of one namespace to their slots. It keeps no keys: a slot is
 // found by its hash, and the caller proves a key against its record; collections keep their
 // key.
 //
-// For every call except TryGet, Len, LenDeadlines, LenFieldDeadlines and Bytes the caller
+// For every call except TryGet, Len, LenDeadlines, LenFieldDeadlines, Bytes, EntryBytes and those on visits the caller
 // holds the lock of the hash's stripe: shared for methods that read, exclusive for the others.
 type Directory struct {
 	hash           hasher
 	stripes        [Stripes]atomic.Pointer[stripe] // K2: stripes[s] is accessed under the lock of stripe s only, except by TryGet
 	keys           atomic.Int64
 	deadlines      atomic.Int64
-	fieldDeadlines atomic.Int64 // collections of FieldDeadlines and of StreamGroups, which both stand alongside a key
-	bytes          atomic.Int64
+	fieldDeadlines atomic.Int64           // collections of FieldDeadlines and of StreamGroups, which both stand alongside a key
+	bytes          atomic.Int64           // of collections
+	tables         atomic.Int64           // bytes
+	visits         atomic.Pointer[visits] // nil: they are not noted
+	aged           atomic.Pointer[visits] // those of the turn before; nil: none
 	pages          pagePool
 	arenaLimit     int // chunks that an arena may have before its collections are full
 }
@@ -50,7 +56,7 @@ func (c *Counts) count(t Type) {
 // NewDirectory returns an empty directory. The hashes passed to it are hashes under seed.
 func NewDirectory(seed Seed) *Directory {
 	d := &Directory{hash: hasher{seed: seed, mask: ^uint64(0)}, arenaLimit: maxChunks - spareChunks}
-	d.pages.bytes = &d.bytes
+	d.pages.bytes = &d.tables
 	return d
 }
 
@@ -249,7 +255,21 @@ func (d *Directory) LenDeadlines() int { return int(d.deadlines.Load()) }
 func (d *Directory) LenFieldDeadlines() int { return int(d.fieldDeadlines.Load()) }
 
 // Bytes estimates the memory of the directory and its collections. It needs no lock.
-func (d *Directory) Bytes() int64 { return d.bytes.Load() }
+func (d *Directory) Bytes() int64 {
+	n := d.bytes.Load() + d.tables.Load()
+	for _, v := range [...]*visits{d.visits.Load(), d.aged.Load()} {
+		if v != nil {
+			n += int64(8 * len(v.words))
+		}
+	}
+	return n
+}
+
+// EntryBytes is what the slots and collections take, counted so that it falls with each slot that goes: tables give
+// memory back by pages, once they are sparse, and take it again for the next keys. It needs no lock.
+func (d *Directory) EntryBytes() int64 {
+	return (d.keys.Load()+d.deadlines.Load()+d.fieldDeadlines.Load())*EntryBytes + d.bytes.Load()
+}
 
 // StripeLen returns the number of slots in a stripe, those of deadlines included.
 func (d *Directory) StripeLen(stripe int) int {

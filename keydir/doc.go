@@ -38,7 +38,7 @@
 //
 // A key and everything known about it belong to the stripe of its hash, see [StripeOf].
 // Callers hold a lock for each stripe: shared to read, exclusive to change. Without a lock
-// they may read the counters Len, LenDeadlines, LenFieldDeadlines and Bytes, and call
+// they may read the counters Len, LenDeadlines, LenFieldDeadlines, Bytes and EntryBytes, note visits, and call
 // [Directory.TryGet]. The package has one lock of its own, around the pages that the tables
 // of all stripes share. It has no goroutines and reads no clock.
 //

@@ -19,11 +19,12 @@ const (
 	NewestVersion  = rdb.NewestFile // Redis 7.4 and later load it
 	DefaultVersion = OldestVersion
 	LibraryVersion = rdb.LibraryVersion // Redis 7.0 and later load it; the first that has libraries of functions
+	ValkeyVersion  = rdb.FirstOfValkey  // Valkey 9 and later load it, and no Redis
 )
 
 // ExportOptions say what an export writes. The zero value is everything.
 type ExportOptions struct {
-	// Version is that of the format, OldestVersion to NewestVersion. Default: DefaultVersion, or LibraryVersion if
+	// Version is that of the format, OldestVersion to NewestVersion or ValkeyVersion. Default: DefaultVersion, or LibraryVersion if
 	// there are libraries of functions to be exported.
 	Version int
 	// Namespaces are those to be exported, in this order, without libraries of functions, which are in none. Default:
@@ -70,8 +71,8 @@ func ExportRDB(ctx context.Context, store *db.Store, w io.Writer, o ExportOption
 			o.Version = LibraryVersion
 		}
 	}
-	if o.Version < OldestVersion || o.Version > NewestVersion {
-		return ExportResult{}, fmt.Errorf("redisfile: version %d of RDB cannot be written, only %d to %d", o.Version, OldestVersion, NewestVersion)
+	if (o.Version < OldestVersion || o.Version > NewestVersion) && o.Version != ValkeyVersion {
+		return ExportResult{}, fmt.Errorf("redisfile: version %d of RDB cannot be written, only %d to %d and %d", o.Version, OldestVersion, NewestVersion, ValkeyVersion)
 	}
 	e := &exporter{file: rdb.NewFileWriter(w, o.Version), o: o}
 	e.result.Broken = broken
@@ -168,8 +169,9 @@ func (e *exporter) hash(h db.Hash, name []byte, deadline int64) error {
 	}
 	return h.VisitTimed(start, func(field, value []byte, ms int64) bool {
 		if timed {
-			e.file.Deadline(ms)
-		} else if ms != 0 {
+			return e.file.TimedField(field, value, ms)
+		}
+		if ms != 0 {
 			e.result.FieldDeadlines++
 		}
 		return e.file.Bytes(field) && e.file.Bytes(value)

@@ -479,7 +479,7 @@ func serveUnixWith(t *testing.T, o *server.Options) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	store := openStore(t)
-	go func() { done <- server.Serve(ctx, ln, store, o) }()
+	go func() { done <- server.Serve(ctx, ln, store, withLoops(o)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

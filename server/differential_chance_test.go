@@ -81,7 +81,7 @@ func (p *pair) srandmember(args []string) string {
 func (p *pair) scan(args []string) string {
 	name := strings.ToLower(args[0])
 	if at := cursorOf(name); len(args) > at {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(args[at], "-"), 10, 64); err == nil && n != 0 {
+		if n, err := strconv.ParseUint(strings.TrimLeft(args[at], "+-"), 10, 64); err == nil && n != 0 {
 			return "" // a cursor that no server gave has no meaning
 		}
 	}

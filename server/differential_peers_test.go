@@ -14,6 +14,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 )
 
@@ -175,6 +176,8 @@ func (p *stavePeer) receive(n int) ([]resp.Reply, error) {
 // pair drives both.
 type pair struct {
 	t            *testing.T
+	files        vfs.FS // nil: the operating system's
+	transports   []server.Transport
 	dir          string // of the store
 	opened       int    // how often it was
 	store        *db.Store
@@ -194,7 +197,14 @@ type outcome struct{ done, refused int }
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	p := &pair{t: t, redis: startRedis(t), dir: t.TempDir(), together: 1, outcomes: map[string]*outcome{}}
+	return newPairOn(t, nil, append([]server.Transport{""}, transports()...)...)
+}
+
+// newPairOn is newPair on a file system, nil being the operating system's, with the transports that are used in turn; one without a name
+// is a session.
+func newPairOn(t *testing.T, files vfs.FS, transports ...server.Transport) *pair {
+	t.Helper()
+	p := &pair{t: t, files: files, transports: transports, redis: startRedis(t), dir: t.TempDir(), together: 1, outcomes: map[string]*outcome{}}
 	p.open()
 	t.Cleanup(func() {
 		if err := p.close(); err != nil {
@@ -218,11 +228,10 @@ func (p *pair) open() {
 	p.t.Helper()
 	var err error
 	p.opened++
-	if p.store, err = db.Open(p.dir, seam.With(&db.Options{}, seam.Options{ChunkSize: 16 * p.opened})); err != nil { // few strings are too short to be cut
+	if p.store, err = db.Open(p.dir, seam.With(&db.Options{}, seam.Options{FS: p.files, ChunkSize: 16 * p.opened})); err != nil { // few strings are too short to be cut
 		p.t.Fatal(err)
 	}
-	served := append([]server.Transport{""}, transports()...)
-	if transport := served[p.opened%len(served)]; transport != "" {
+	if transport := p.transports[p.opened%len(p.transports)]; transport != "" {
 		p.stave = p.connect(transport)
 	} else {
 		p.stave = &stavePeer{newSession(p.t, p.store, nil)}

@@ -29,7 +29,17 @@
 // Those of a command, a reply and a panic are package session's. A client cannot make the server hold memory without
 // bound: arguments, queues, replies, buffers and mailboxes have limits ([Options]).
 //
+// # Order
+//
+// The commands of a connection are executed and answered in the order in which it sent them. A command sees what others
+// have done that were answered before it was sent, on whichever connection and event loop. Clients that wait for the same
+// key are served first come, first served. Only with one event loop ([Options.Loops]) is what arrives on several
+// connections executed in the order of its arrival, though nobody has waited for a reply.
+//
 // # Locks
+//
+// Event loops take turns in the store: a transaction of a loop that writes excludes those of others until its commit. A
+// goroutine that has its turn must begin no second transaction, and wait for nothing that may take longer than a batch.
 //
 // Server.mu guards what Serve has begun, the list of clients and the connections of a listener have mutexes of their own;
 // none is held while a command runs or a client is written to. The mutex of pubsub.Hub may be taken with keys locked, by a

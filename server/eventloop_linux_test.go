@@ -22,7 +22,7 @@ func serveByLoop(t *testing.T, o server.Options, prepare ...func(*server.Server)
 // TestOrderOfArrival: what is sent on one connection before something on another is executed before it, though nobody
 // waited for its reply. The sockets are of a kind that hands over within the system call that sends.
 func TestOrderOfArrival(t *testing.T) {
-	address := serveUnix(t, server.TransportEventLoop)
+	address := serveUnixWith(t, &server.Options{Transport: server.TransportEventLoop, Loops: 1})
 	connect := func() *testClient {
 		conn, err := net.Dial("unix", address)
 		if err != nil {

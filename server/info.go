@@ -28,6 +28,9 @@ func (v *Server) figures() *stats.Figures {
 		Channels: v.state.Hub.Count(pubsub.Channel), Patterns: v.state.Hub.Count(pubsub.Pattern), Shards: v.state.Hub.Count(pubsub.Shard),
 		MaxMemory: v.state.Tunables.MaxMemory.Load(), CountedMemory: v.state.CountedMemory(time.Now()),
 	}
+	if f.Policy = string(v.state.Store.Evict().Policy); v.state.Evicts() {
+		f.CountedMemory = f.Store.EntryBytes
+	}
 	replicas := v.state.Replicas
 	f.Replication = replicas.Stream.Figures(time.Now())
 	of := v.state.Following.Status()
@@ -35,6 +38,7 @@ func (v *Server) figures() *stats.Figures {
 	f.Failover = v.state.Failover.Phase().String()
 	f.FullSyncs, f.PartialSyncs = replicas.FullSyncs.Load(), replicas.PartialSyncs.Load()
 	f.PartialRefused, f.ReplicaBytes = replicas.PartialRefused.Load(), replicas.Sent.Load()
+	f.Orphans = v.orphans.Count(time.Now(), func() ([]string, error) { return serverside.DB.Orphans(v.state.Store) })
 	if v.options.Transport == TransportEventLoop {
 		f.Multiplexing = "epoll"
 	}

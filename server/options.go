@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,10 @@ type Options struct {
 	// Transport is how connections are served. Default: TransportEventLoop on Linux,
 	// TransportGoroutines elsewhere.
 	Transport Transport
+	// Loops is how many event loops serve the connections of a listener, each those that it was given; a new connection goes
+	// to the loop with the fewest. Transactions of several loops go on together if they
+	// only read; one that writes is alone until its commit. Default: half of GOMAXPROCS, and 8 at most.
+	Loops int
 	// Databases is the number of namespaces that SELECT reaches, if the store has so many. Default:
 	// all of the store's.
 	Databases int
@@ -87,14 +92,12 @@ type Options struct {
 type Transport string
 
 const (
-	// TransportGoroutines serves each connection by a goroutine of its own. It works everywhere, and
-	// uses all cores.
+	// TransportGoroutines serves each connection by a goroutine of its own. It works everywhere.
 	TransportGoroutines Transport = "goroutines"
-	// TransportEventLoop serves all connections by one goroutine: what clients send at the same time
-	// is executed in the order in which it arrived, and written to the log at once. Commands that may
-	// take long run apart. A quick command takes less processor time than with goroutines; but all of
-	// them share one core, and those that run apart, such as SORT or an LRANGE with a long reply, cost
-	// some microseconds more. It exists on Linux; connections other than TCP and Unix sockets, such as
+	// TransportEventLoop serves connections by event loops (Options.Loops), a goroutine each: what clients of a loop send at
+	// the same time is executed together, and written to the log at once; with one loop in the order in which it arrived.
+	// Commands that may take long run apart. A quick command takes less processor time than with goroutines; those that run
+	// apart, such as SORT or an LRANGE with a long reply, cost some microseconds more. It exists on Linux; connections other than TCP and Unix sockets, such as
 	// those of TLS, are served by goroutines all the same.
 	TransportEventLoop Transport = "event-loop"
 )
@@ -107,6 +110,10 @@ func defaultTransport() Transport {
 	}
 	return TransportGoroutines
 }
+
+// ownLoops leaves half of the processors to what runs aside, to merges, to the kernel's part of the network and to clients of
+// the same machine: where those have none to spare, two loops take more processor time for a command than they gain.
+func ownLoops() int { return max(1, min(runtime.GOMAXPROCS(0)/2, 8)) }
 
 // Validate fails for a transport that does not exist, or not on this platform.
 func (t Transport) Validate() error {
@@ -141,7 +148,7 @@ func (o *Options) validate() error {
 		name  string
 		value int64
 	}{
-		{"Databases", int64(o.Databases)}, {"MaxClients", int64(o.MaxClients)}, {"MaxArgument", int64(o.MaxArgument)},
+		{"Loops", int64(o.Loops)}, {"Databases", int64(o.Databases)}, {"MaxClients", int64(o.MaxClients)}, {"MaxArgument", int64(o.MaxArgument)},
 		{"MaxReply", int64(o.MaxReply)}, {"MaxQueue", int64(o.MaxQueue)}, {"ClientMemory", o.ClientMemory},
 		{"IdleTimeout", int64(o.IdleTimeout)}, {"PartialTimeout", int64(o.PartialTimeout)},
 		{"WriteTimeout", int64(o.WriteTimeout)}, {"ShutdownGrace", int64(o.ShutdownGrace)},
@@ -188,6 +195,7 @@ func (o *Options) takeConfig() {
 		}
 	}
 	number("databases", &o.Databases)
+	number("io-threads", &o.Loops)
 	number("proto-max-bulk-len", &o.MaxArgument)
 	if o.Config.IsSet("transport") {
 		o.Transport = Transport(o.Config.Get("transport"))
@@ -215,6 +223,7 @@ func (o *Options) withDefaults() (Options, error) {
 		return Options{}, err
 	}
 	out.Transport = orDefault(out.Transport, defaultTransport())
+	out.Loops = orDefault(out.Loops, ownLoops())
 	out.MaxClients = orDefault(out.MaxClients, defaultMaxClients)
 	out.MaxArgument = orDefault(out.MaxArgument, resp.DefaultBulk)
 	out.MaxReply = orDefault(out.MaxReply, defaultMaxReply)
@@ -234,7 +243,7 @@ func (o *Options) fixed() shared.Options {
 		Databases: o.Databases, MaxArgument: o.MaxArgument, MaxReply: o.MaxReply, MaxQueue: o.MaxQueue,
 		PartialTimeout: o.PartialTimeout, WriteTimeout: o.WriteTimeout, ShutdownGrace: o.ShutdownGrace,
 		Cluster: o.Cluster, Debug: o.Debug, DebugRemote: o.DebugRemote, AllowPlainText: o.AllowPlainText,
-		EventLoop: o.Transport == TransportEventLoop, Transport: string(o.Transport), ACLFile: o.ACLFile, Version: o.Version,
+		EventLoop: o.Transport == TransportEventLoop, Loops: o.Loops, Transport: string(o.Transport), ACLFile: o.ACLFile, Version: o.Version,
 		Dir: o.Settings["dir"], Logger: o.Logger,
 	}
 }

@@ -39,7 +39,7 @@ func TestDeleteAwaitsRoomAlongsideAScript(t *testing.T) {
 			if next == n {
 				t.Fatal("no delete waits")
 			}
-			tx, ok, err := serverside.DB.TryBegin(store, true, "k")
+			tx, ok, err := serverside.DB.TryBegin(store, true, nil, "k")
 			if err != nil {
 				t.Fatal(err)
 			}

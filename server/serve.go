@@ -27,11 +27,11 @@ func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) er
 // Serve is what the function Serve calls. A server may serve several listeners; when the
 // last has ended, it reports to nobody what happens to keys any more.
 func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
+	v.state.AddServing(1) // before the link begins, until it has ended; also of a listener that is refused, so that a stream ends
+	defer v.state.AddServing(-1)
 	if err := v.admit(ln); err != nil {
 		return err
 	}
-	v.state.AddServing(1) // before the link begins, until it has ended
-	defer v.state.AddServing(-1)
 	unfollow := sync.OnceFunc(v.follow())
 	defer unfollow()
 	return v.serve(ctx, ln, nil, unfollow)

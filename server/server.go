@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/orphans"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/shared"
@@ -23,6 +24,7 @@ type Server struct {
 	bound  atomic.Pointer[Bound] // what ServeBound serves; nil without it
 
 	following following
+	orphans   orphans.Counter
 
 	mu       sync.Mutex     // guards the three below
 	address  net.Addr       // of the listener, once Serve has one
@@ -55,9 +57,6 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	if err := v.state.Settings.Start(); err != nil {
 		return nil, err
 	}
-	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof"), options.Config.IsSet("replicaof")); err != nil {
-		return nil, err
-	}
 	v.scripts.Init(v.state)
 	v.scripts.Libraries.Current() // so that what is wrong with one is in the log from the beginning
 	v.state.Users = users.Users
@@ -65,6 +64,10 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		return nil, err
 	}
 	v.options.RequirePass = "" // it is known by its hash from here on
+	// Last: it may begin a stream for replicas, which is attached to the store until a Serve has ended.
+	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof"), options.Config.IsSet("replicaof")); err != nil {
+		return nil, err
+	}
 	return v, nil
 }
 

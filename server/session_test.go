@@ -10,6 +10,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/test/storetest"
 	"github.com/stavedb/stave/server"
 )
 
@@ -30,11 +31,28 @@ func openStore(t testing.TB) *db.Store {
 // newServer makes a server for a test, which fails if the options are refused.
 func newServer(t testing.TB, store *db.Store, o *server.Options) *server.Server {
 	t.Helper()
-	v, err := server.New(store, o)
+	v, err := server.New(store, withLoops(o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// withLoops gives a server several event loops under the race detector, which looks at what they share, and one otherwise,
+// unless a test wants a number.
+func withLoops(o *server.Options) *server.Options {
+	var own server.Options
+	if o != nil {
+		own = *o
+	}
+	switch {
+	case own.Loops != 0:
+	case storetest.UnderRace:
+		own.Loops = 3
+	default:
+		own.Loops = 1
+	}
+	return &own
 }
 
 // New makes a session with a server of its own for a test.

@@ -305,3 +305,92 @@ func TestSlowlogOfAWait(t *testing.T) {
 		}
 	})
 }
+
+// COMMANDLOG came with Valkey 8.1: a case for each sentence of its documents.
+func TestCommandLog(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	ask(s, "CLIENT SETNAME me\r\n")
+	logged := func(kind string) string {
+		t.Helper()
+		reply, _, err := resp.Decode([]byte(ask(s, "COMMANDLOG GET -1 "+kind+"\r\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, e := range reply.Items {
+			if len(e.Items) != 6 || e.Items[1].Int < time.Now().Add(-time.Hour).Unix() || e.Items[5].String() != "me" {
+				t.Errorf("an entry of %s: %v", kind, e)
+			}
+			if args := texts(e.Items[3]); args[0] != "CONFIG" && args[0] != "COMMANDLOG" && args[0] != "SLOWLOG" {
+				list = append(list, fmt.Sprint(e.Items[2].Int, " ", args))
+			}
+		}
+		return strings.Join(list, ", ")
+	}
+	expect := func(in, want string) {
+		t.Helper()
+		if got := ask(s, in+"\r\n"); got != want {
+			t.Errorf("%q: %q, not %q", in, got, want)
+		}
+	}
+	const kinds = "-ERR type should be one of the following: slow, large-request, large-reply\r\n"
+	for _, in := range []string{"COMMANDLOG LEN fast", "COMMANDLOG GET 1 fast", "COMMANDLOG RESET fast"} {
+		expect(in, kinds)
+	}
+	expect("COMMANDLOG GET -2 slow", "-ERR count should be greater than or equal to -1\r\n")
+	expect("COMMANDLOG GET slow", "-ERR wrong number of arguments for 'commandlog|get' command\r\n")
+	expect("COMMANDLOG LEN", "-ERR wrong number of arguments for 'commandlog|len' command\r\n")
+	expect("CONFIG GET commandlog-re*", "*4\r\n"+bulkLine("commandlog-reply-larger-than")+bulkLine("1048576")+bulkLine("commandlog-request-larger-than")+bulkLine("1048576"))
+	expect("COMMANDLOG LEN large-request", ":0\r\n")
+
+	ask(s, "CONFIG SET commandlog-request-larger-than 20 commandlog-reply-larger-than 20\r\n")
+	ask(s, "SET k 0123456789012345\r\nSET k 01234567890123456\r\nGET k\r\n") // 20 bytes, 21 and a reply of 24, in one batch
+	if got := logged("large-request"); got != "21 [SET k 01234567890123456], 20 [SET k 0123456789012345]" {
+		t.Errorf("large requests: %q", got)
+	}
+	if got := logged("large-reply"); got != "24 [GET k]" {
+		t.Errorf("large replies: %q", got)
+	}
+	expect("COMMANDLOG RESET large-reply", okLine)
+	expect("COMMANDLOG RESET large-request", okLine)
+	ask(s, "MULTI\r\nSET k 0123456789012345\r\nGET k\r\nEXEC\r\n") // the commands of a transaction, not EXEC
+	if got := logged("large-reply"); got != "23 [GET k]" {
+		t.Errorf("large replies in a transaction: %q", got)
+	}
+	if got := logged("large-request"); got != "20 [SET k 0123456789012345]" {
+		t.Errorf("large requests in a transaction: %q", got)
+	}
+	expect("COMMANDLOG RESET large-reply", okLine)
+	ask(s, "AUTH default 01234567890123456789\r\n")
+	if got := logged("large-request"); strings.Contains(got, "0123456789012345678") || !strings.HasPrefix(got, "31 [AUTH (redacted) (redacted)]") {
+		t.Errorf("passwords: %q", got)
+	}
+
+	ask(s, "CONFIG SET commandlog-request-larger-than -1 commandlog-reply-larger-than 0 commandlog-large-reply-max-len 3 slowlog-log-slower-than 0\r\n")
+	ask(s, "COMMANDLOG RESET large-reply\r\nCOMMANDLOG RESET large-request\r\nSLOWLOG RESET\r\n")
+	ask(s, "GET k\r\n")
+	ask(s, "BLPOP none 0.001\r\n")
+	s.Wait(t.Context())
+	ask(s, "")
+	ask(s, "ECHO x\r\n") // -1 is none, 0 is all, and the length bounds it
+	if got := logged("large-reply"); got != "7 [ECHO x], 5 [BLPOP none 0.001], 23 [GET k]" {
+		t.Errorf("all replies: %q", got)
+	}
+	expect("COMMANDLOG LEN large-request", ":0\r\n")
+	expect("COMMANDLOG LEN large-reply", ":3\r\n")
+	if got := logged("slow"); !strings.Contains(got, "[ECHO x]") { // it is SLOWLOG
+		t.Errorf("slow commands: %q", got)
+	}
+}
+
+// TestCommandLogOfAWait: a command that waits is noted once, when its wait is over.
+func TestCommandLogOfAWait(t *testing.T) {
+	s := newSession(t, openStore(t), nil)
+	ask(s, "CONFIG SET commandlog-request-larger-than 0\r\n")
+	ask(s, "BLPOP none 0.001\r\n")
+	s.Wait(t.Context())
+	ask(s, "")
+	if got := ask(s, "COMMANDLOG GET -1 large-request\r\n"); strings.Count(got, "BLPOP") != 1 {
+		t.Errorf("%q", got)
+	}
+}

@@ -165,6 +165,7 @@ func sweepRequests(cmd *command.Command) (list []sweepRequest) {
 	arguments := cmd.Arguments()
 	request := func(name string, b sweepBuilder) {
 		words := func() []string {
+			b := b // the words are garbage when they have been sent
 			b.command, b.words = cmd, strings.Split(cmd.Name, "|")
 			b.add(arguments, "", 0)
 			return b.words

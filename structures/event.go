@@ -17,7 +17,7 @@ const (
 	ClassHash                             // h
 	ClassSortedSet                        // z
 	ClassExpired                          // x: the time of a key has come
-	ClassEvicted                          // e: a key has made room for others, which no store does today
+	ClassEvicted                          // e: a key has made room for others
 	ClassNew                              // n: a key has been made
 	ClassNamespace                        // a whole namespace has been emptied or swapped
 	ClassStream                           // t

@@ -2,6 +2,7 @@ package structures
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/stavedb/stave/keydir"
 )
@@ -49,6 +50,79 @@ func (l List) moved(to string, from, into End, last bool, err error) error {
 		l.Txn.Notify(EventDel, l.Key)
 	}
 	return nil
+}
+
+// ListMove says how many elements of a list are moved, and how.
+type ListMove struct {
+	Count    int
+	Exactly  bool // all of them, or none
+	OneByOne bool // each is put to the outermost place in turn, not all of them in their order
+}
+
+// MoveMany takes elements off one end of the list and puts them to an end of the list at another key, which may be the
+// same. It returns them in the order in which they stand there, and false if the key does not exist, or has too few.
+// As fast as Pop.
+func (l List) MoveMany(to string, from, into End, m ListMove) ([][]byte, bool, error) {
+	f, err := l.open()
+	if err != nil || !f.Valid() || m.Exactly && f.Len() < m.Count {
+		return nil, false, err
+	}
+	hushed := quietList{l.Txn}
+	target := List{Txn: hushed, Key: to}
+	// The type is proved before anything is written.
+	if _, err := target.open(); err != nil {
+		return nil, true, err
+	}
+	n, last := min(m.Count, f.Len()), m.Count >= f.Len()
+	if to == l.Key && last {
+		return l.rearrange(target, n, from, into, m)
+	}
+	values, _, err := List{Txn: hushed, Key: l.Key}.Pop(from, n)
+	if err != nil {
+		return nil, true, err
+	}
+	m.arrange(values, from, into)
+	_, err = target.Push(into, pushed(values, into), 0)
+	return values, true, l.moved(to, from, into, last, err)
+}
+
+// arrange puts elements, the first that was taken off first, into the order in which they are to stand.
+func (m ListMove) arrange(values [][]byte, from, into End) {
+	if m.OneByOne && into == Front || !m.OneByOne && from == Back {
+		slices.Reverse(values)
+	}
+}
+
+// pushed are elements in the order in which they are pushed to an end to stand as they do.
+func pushed(values [][]byte, into End) [][]byte {
+	if into == Back {
+		return values
+	}
+	values = slices.Clone(values)
+	slices.Reverse(values)
+	return values
+}
+
+// rearrange is MoveMany of all elements to the same key. To pop them all would delete it, with its deadline.
+func (l List) rearrange(target List, n int, from, into End, m ListMove) (values [][]byte, _ bool, err error) {
+	err = l.Visit(0, -1, func(int) { values = make([][]byte, 0, n) }, func(value []byte) bool {
+		values = append(values, bytes.Clone(value))
+		return true
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	if from == Back {
+		slices.Reverse(values) // the first that is taken off first
+	}
+	if m.arrange(values, from, into); m.OneByOne && from == into {
+		for i, value := range values {
+			if _, err := target.Set(int64(i), value); err != nil {
+				return nil, true, err
+			}
+		}
+	}
+	return values, true, l.moved(target.Key, from, into, false, nil)
 }
 
 // PopFirst is Pop on the first of several lists that exists, and returns its

@@ -143,3 +143,42 @@ func (d *Deadlines) each(fn func(Entry) error) error {
 	}
 	return nil
 }
+
+// Cursor walks all deadlines in order of time, while they change: it sees an entry that is there all the while, and what
+// it returns may have changed since. It locks a shard now and then, and keeps some hundred entries in memory. It serves
+// one goroutine.
+type Cursor struct{ due *dueCursor }
+
+// Cursor returns a cursor that begins with the earliest deadline. O(shards).
+func (d *Deadlines) Cursor() *Cursor { return &Cursor{newDueCursor(never, []Queue{{Deadlines: d}})} }
+
+// Next returns the next entry; ok is false after the last one.
+func (c *Cursor) Next() (e Entry, ok bool) {
+	e, _, ok = c.due.next()
+	return e, ok
+}
+
+// Random returns an entry at a place that the random numbers pick. ok is false if it has found none. O(shards) where there are few.
+func (d *Deadlines) Random(random func() uint64) (e Entry, ok bool) {
+	spaces := *d.spaces.Load()
+	total := int64(0)
+	for _, sp := range spaces {
+		total += sp.count.Load()
+	}
+	if total == 0 {
+		return e, false
+	}
+	at := int64(random() % uint64(total))
+	for ns, sp := range spaces {
+		if at -= sp.count.Load(); at >= 0 {
+			continue
+		}
+		first := random()
+		for i := range uint64(shardCount) {
+			if e, ok = sp.shards[(first+i)%shardCount].random(ns); ok {
+				return e, true
+			}
+		}
+	}
+	return e, false
+}

@@ -211,3 +211,13 @@ func (s *shard) appendFrom(ns uint32, from item, until int64, batch []Entry) (_ 
 	})
 	return batch, next, more
 }
+
+// random returns any entry: a walk over a map begins anywhere.
+func (s *shard) random(ns uint32) (e Entry, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.byHash {
+		return Entry{Namespace: ns, Key: s.blocks.key(r), Deadline: s.blocks.deadline(r)}, true
+	}
+	return e, false
+}

@@ -19,13 +19,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/stavedb/stave/bench/internal/servers"
@@ -47,12 +45,7 @@ func main() {
 	flag.StringVar(&s.stave, "stave", "", "`binary` of stave; default: built from this checkout")
 	flag.StringVar(&s.dir, "dir", "", "`directory` for the servers' files; default: a temporary one")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := compare(ctx, s, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "big:", err)
-		os.Exit(1)
-	}
+	servers.Main("big", func(ctx context.Context, out io.Writer) error { return compare(ctx, s, out) })
 }
 
 // compare measures the rows and writes the table.

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha1"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,36 +174,12 @@ func (c *cell) time(ctx context.Context, all []*servers.Server, at, n int) (one 
 // benchmark runs redis-benchmark and reads what it prints.
 func (c *cell) benchmark(ctx context.Context, port string, n int) (one sample, err error) {
 	args := []string{"-p", port, "-n", strconv.Itoa(n), "-c", strconv.Itoa(c.clients), "-P", strconv.Itoa(c.pipeline),
-		"-d", strconv.Itoa(c.size), "-r", strconv.Itoa(c.keys), "--csv", "--precision", "3"}
+		"-d", strconv.Itoa(c.size), "-r", strconv.Itoa(c.keys)}
 	if c.test != "" {
 		args = append(args, "-t", c.test)
 	}
-	out, err := exec.CommandContext(ctx, "redis-benchmark", append(args, c.args...)...).Output()
-	if err != nil {
-		return one, fmt.Errorf("redis-benchmark: %w", err)
-	}
-	return readSample(string(out))
-}
-
-// readSample reads the output of redis-benchmark --csv, which must be of one test.
-func readSample(out string) (one sample, err error) {
-	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	if err != nil || len(rows) != 2 {
-		return one, errors.Join(fmt.Errorf("redis-benchmark printed %q", out), err)
-	}
-	for column, to := range map[string]*float64{"rps": &one.rate, "p99_latency_ms": &one.p99} {
-		at := slices.Index(rows[0], column)
-		if at < 0 {
-			return one, fmt.Errorf("redis-benchmark printed no column %s: %q", column, out)
-		}
-		if *to, err = strconv.ParseFloat(rows[1][at], 64); err != nil {
-			return one, fmt.Errorf("redis-benchmark printed %q", out)
-		}
-	}
-	if one.rate <= 0 {
-		return one, fmt.Errorf("redis-benchmark printed %q", out)
-	}
-	return one, nil
+	ran, err := servers.Benchmark(ctx, append(args, c.args...)...)
+	return sample{rate: ran.Rate, p99: ran.P99}, err
 }
 
 // queueScript is what the script of a queue does to take a job and to give it back: a move between lists, the job's

@@ -44,8 +44,10 @@ type Feed struct {
 	known  bool               // the end of the log has been reached once, and was not only counted
 	man    *manifest.Manifest // as it was read last, perhaps closed
 
-	counting bool // the changes are not looked at
+	counting bool   // the changes are not looked at
+	synced   uint64 // of Synced
 	commit   Commit
+	frame    Frame // of commit, without Spaces
 }
 
 // A Commit is what one transaction has changed.
@@ -67,7 +69,7 @@ type Source struct {
 	Held *vfs.Held // of Dir; Close closes it
 	Dir  string
 	// Spaces opens the store for reading and returns which namespaces have a space of another number, and the sequence
-	// number of the record that says so; 0: there is none.
+	// number of the record that says so; 0: there is none. Without it commits come without changes, as frames.
 	Spaces func(context.Context) (moved map[uint32]uint32, newest uint64, err error)
 }
 
@@ -195,7 +197,7 @@ func (f *Feed) durable(run *run) int64 {
 	sealed := !slices.Contains(f.r.Manifest.Tail, run.sg.ID)
 	// Nothing is noted as on the disk in a segment before all of the one before it is.
 	passed := at != run.sg && max(f.r.Frames.Synced, f.r.Manifest.ClosedUpTo(at.ID)) > format.SegmentHeaderSize
-	if f.closed || sealed || passed {
+	if f.closed || sealed || passed || f.last < f.synced { // the last one: so are the commits up to f.synced, and f.last+1 is the next one
 		return run.read
 	}
 	return min(run.read, max(run.synced, f.r.Manifest.ClosedUpTo(run.sg.ID)))
@@ -236,12 +238,16 @@ func (f *Feed) takeOne(run *run) (*Commit, error) {
 	if c.Last <= f.last {
 		return nil, nil
 	}
-	for i := 0; i < len(entries) && !f.counting; i++ { // a commit is shown as a whole, or not at all
+	for i := 0; i < len(entries) && !f.counting && f.src.Spaces != nil; i++ { // a commit is shown as a whole, or not at all
 		if err := followlog.Validate(run.sg, &entries[i]); err != nil {
 			return nil, err
 		}
 	}
-	if !f.counting {
+	switch {
+	case f.counting:
+	case f.src.Spaces == nil:
+		f.frame = Frame{Segment: run.sg, Offset: at, Bytes: raw}
+	default:
 		if err := f.changes(run.sg, at, raw, &h); err != nil {
 			return nil, err
 		}

@@ -3,8 +3,10 @@ package feed_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/bitcask/feed"
@@ -98,5 +100,66 @@ func TestFeedOfAnotherLog(t *testing.T) {
 	_, err := open(t, bitcask.FeedOptions{After: 6, Store: o})
 	if future, is := errors.AsType[*feed.FutureError](err); !is || future.End != 5 {
 		t.Error(err)
+	}
+}
+
+// TestFeedGapBeforeTail: commits whose segments were merged away to nothing are missed, although only the unsealed segment
+// says that there were any.
+func TestFeedGapBeforeTail(t *testing.T) {
+	s, o := logOf(t, 60)
+	f, err := bitcask.OpenFeed(t.Context(), "d", bitcask.FeedOptions{After: 1, Store: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for last := uint64(0); last < 50; {
+		c, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c.Last
+	}
+	put := func() { // each key again, so that nothing before it counts
+		for i := range 7 {
+			if err := s.Put(fmt.Sprint("key", i), []byte(strings.Repeat("v", 40))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 20 {
+		put()
+	}
+	for n := len(s.Segments()); len(s.Segments()) == n; {
+		if err := s.Put("key0", []byte(strings.Repeat("v", 40))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put() // in the segment that is written now
+	var ids []uint32
+	for _, info := range s.Segments() {
+		if info.Sealed {
+			ids = append(ids, info.ID)
+		}
+	}
+	if _, err := s.Rewrite(t.Context(), ids, bitcask.RewriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range s.Segments() {
+		if info.Sealed {
+			t.Fatalf("not merged to nothing: %+v", info)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		_, err := f.Next(t.Context())
+		if missing := (*feed.MissingCommitsError)(nil); errors.As(err, &missing) {
+			return
+		}
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the feed says nothing of the commits that are missing")
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -61,7 +61,7 @@ func (f *Feed) begin(ctx context.Context, man *manifest.Manifest, first bool) er
 		f.r.Next = chain.first
 		err = f.r.OpenListed()
 	}
-	if err == nil && first {
+	if err == nil && first && f.src.Spaces != nil {
 		err = f.findSpaces(ctx, chain)
 	}
 	if err != nil {

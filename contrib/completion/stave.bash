@@ -3,7 +3,7 @@ _stave() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
-		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup restore stats inspect dump tail orphans doctor top bench completion man version help help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'shell exec cli serve import export merge check repair backup archive restore stats inspect dump tail orphans doctor top bench completion man version help help' -- "$cur"))
 		return
 	fi
 	[[ $cur == -* ]] || return
@@ -11,14 +11,15 @@ _stave() {
 	shell) words='--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --read-only --follow --keep-going --quiet --help' ;;
 	exec) words='--dir --addr --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --sync --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help' ;;
 	cli) words='--host --port --socket --pass --url --connection --user --tls --cacert --cert --key --sni --db --resp3 --output --raw --no-raw --json --csv --stdin-arg --stdin-tag --repeat --interval --keep-going --pipe --scan --bigkeys --memkeys --keystats --latency --hotkeys --stat --pattern --type --help' ;;
-	serve) words='--dir --config --check-config --addr --sync --http --transport --read-damaged --follow --quiet --replicaof --port --bind --unixsocketperm --aclfile --protected-mode --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-auth-clients --tls-protocols --help' ;;
+	serve) words='--dir --config --check-config --addr --sync --http --loops --transport --read-damaged --follow --quiet --archive --replicaof --port --bind --unixsocketperm --aclfile --protected-mode --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-auth-clients --tls-protocols --help' ;;
 	import) words='--key-template --type --value --score --separator --from --match --rate --state --verify --dir --db --keep-going --sync --json --quiet --help' ;;
 	export) words='--dir --format --rdb-version --db --match --sort --to --rate --keep-going --quiet --help' ;;
 	merge) words='--dir --dry-run --all --json --quiet --help' ;;
 	check) words='--dir --json --replay --quiet --help' ;;
 	repair) words='--dir --out --json --quiet --help' ;;
 	backup) words='--dir --incremental --json --quiet --help' ;;
-	restore) words='--json --quiet --help' ;;
+	archive) words='--dir --json --quiet --help' ;;
+	restore) words='--archive --to --store --list --json --quiet --help' ;;
 	stats) words='--dir --json --watch --every --count --help' ;;
 	inspect) words='--dir --biggest --json --html --quiet --help' ;;
 	dump) words='--values --json --help' ;;

@@ -2,7 +2,7 @@
 
 function __fish_stave_no_subcommand --description 'Test if there has been any subcommand yet'
     for i in (commandline -opc)
-        if contains -- $i shell exec cli serve import export merge check repair backup restore stats inspect dump tail orphans doctor top bench completion man version help h
+        if contains -- $i shell exec cli serve import export merge check repair backup archive restore stats inspect dump tail orphans doctor top bench completion man version help h
             return 1
         end
     end
@@ -103,10 +103,12 @@ complete -c stave -n '__fish_seen_subcommand_from serve' -f -l check-config -r -
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l addr -s a -r -d 'listen on `HOST:PORT`, or on a socket at a path that starts with /'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l sync -r -d 'flush to the disk: `MODE` is always (before each reply), interval (every second) or none'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l http -r -d 'serve a dashboard, /metrics, /healthz and /readyz on `HOST:PORT`'
+complete -c stave -n '__fish_seen_subcommand_from serve' -f -l loops -r -d 'serve the connections of a listener by `N` event loops (default: half of the processors, 8 at most)'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l transport -r -d 'serve connections by `MODE`: event-loop (the default on Linux) or goroutines'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l read-damaged -d 'serve what is left of a damaged store, for reading only: the keys that are damaged give errors'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l follow -d 'serve a store that another process has open, for reading only, and go on with what that writes'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l quiet -s q -d 'say nothing but results and errors'
+complete -c stave -n '__fish_seen_subcommand_from serve' -f -l archive -r -d 'archive all commits in `DIR`, for stave restore --archive'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l replicaof -r -d 'be a replica of the Redis server at `HOST:PORT`: its data replace what the store has'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l port -r -d 'listen on port `N`, 0 for none; --addr has precedence'
 complete -c stave -n '__fish_seen_subcommand_from serve' -f -l bind -r -d 'listen on these `HOSTS`'
@@ -174,8 +176,17 @@ complete -c stave -n '__fish_seen_subcommand_from backup' -f -l dir -s d -r -d '
 complete -c stave -n '__fish_seen_subcommand_from backup' -f -l incremental -s i -r -d 'share with the earlier backup `OLD` what it has'
 complete -c stave -n '__fish_seen_subcommand_from backup' -f -l json -d 'print the result as JSON'
 complete -c stave -n '__fish_seen_subcommand_from backup' -f -l quiet -s q -d 'say nothing but results and errors'
+complete -c stave -n '__fish_seen_subcommand_from archive' -f -l help -s h -d 'show help'
+complete -r -c stave -n '__fish_stave_no_subcommand' -a 'archive' -d 'Archives a store that no server has open'
+complete -c stave -n '__fish_seen_subcommand_from archive' -f -l dir -s d -r -d 'open the store in directory `DIR`'
+complete -c stave -n '__fish_seen_subcommand_from archive' -f -l json -d 'print the result as JSON'
+complete -c stave -n '__fish_seen_subcommand_from archive' -f -l quiet -s q -d 'say nothing but results and errors'
 complete -c stave -n '__fish_seen_subcommand_from restore' -f -l help -s h -d 'show help'
 complete -r -c stave -n '__fish_stave_no_subcommand' -a 'restore' -d 'Makes a store of a backup, after verifying all of it'
+complete -c stave -n '__fish_seen_subcommand_from restore' -f -l archive -r -d 'restore from the archive in `DIR`, which stave serve --archive makes'
+complete -c stave -n '__fish_seen_subcommand_from restore' -f -l to -r -d 'restore this moment of an archive: a sequence number, or a time'
+complete -c stave -n '__fish_seen_subcommand_from restore' -f -l store -r -d 'restore the store with this `ID`, if the archive has moments of several'
+complete -c stave -n '__fish_seen_subcommand_from restore' -f -l list -d 'list the moments of an archive that can be restored'
 complete -c stave -n '__fish_seen_subcommand_from restore' -f -l json -d 'print the result as JSON'
 complete -c stave -n '__fish_seen_subcommand_from restore' -f -l quiet -s q -d 'say nothing but results and errors'
 complete -c stave -n '__fish_seen_subcommand_from stats' -f -l help -s h -d 'show help'

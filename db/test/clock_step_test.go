@@ -176,7 +176,7 @@ var ways = map[string]func(s *db.Store, fn func(h handles) error) error{
 		return err
 	},
 	"TryBegin": func(s *db.Store, fn func(h handles) error) error {
-		tx, ok, err := serverside.DB.TryBegin(s, true, stepKeys...)
+		tx, ok, err := serverside.DB.TryBegin(s, true, nil, stepKeys...)
 		if err == nil && !ok { // it may not wait
 			tx, err = s.Begin(true, stepKeys...)
 		}

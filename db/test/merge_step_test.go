@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -281,7 +282,10 @@ type mergeStop struct {
 	between []*vfs.Mem // files that these were on: by another clock they hold another state
 	bytes   int64      // of a merged store that went through the same without being stopped
 	acted   chan error
+	mu      sync.Mutex // guards the next two
 	reached bool
+	over    bool          // the merge has returned: what is done in the background is not stopped any more
+	stopped chan struct{} // closed when what was done before the operation is done
 	ops     int           // of a merge that was not stopped
 	late    bool          // the act ended after the merge went on
 	killed  *vfs.Mem      // as a kill would leave the files
@@ -318,12 +322,17 @@ func (x *mergeStop) run() {
 	before := fault.Ops()
 	merged := x.merge.run(x.store)
 	x.ops = fault.Ops() - before
-	if !x.reached { // there are no more operations
+	x.mu.Lock()
+	x.over = true
+	reached := x.reached
+	x.mu.Unlock()
+	if !reached { // there are no more operations
 		fault.Heal()
 		x.must("merge", merged)
 		must(x.t, x.store.Close())
 		return
 	}
+	<-x.stopped
 	acted := <-x.acted
 	if !x.fails {
 		x.must("merge", merged)
@@ -408,8 +417,15 @@ func dataBytes(t *testing.T, mem *vfs.Mem) (n int64) {
 // stop runs before the n-th operation on a file, in its goroutine, which may
 // hold locks of the store: what comes in between may have to wait for it.
 func (x *mergeStop) stop(vfstest.Event) {
+	x.mu.Lock()
+	if x.over {
+		x.mu.Unlock()
+		return
+	}
 	x.reached = true
-	x.acted = make(chan error, 1)
+	x.acted, x.stopped = make(chan error, 1), make(chan struct{})
+	x.mu.Unlock()
+	defer close(x.stopped)
 	act := x.act.do
 	reading := make(chan struct{})
 	if act == nil {

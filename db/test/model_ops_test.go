@@ -103,7 +103,7 @@ var modelWrites = []func(*modelOp){
 	opZAdd, opZAdd, opZAdd, opZAdd, opZIncr, opZRemove, opZRemove, opZRemoveRange, opZPop,
 	opListMove, opListMove, opSetMove, opZCombine, opZPutRange,
 	opXAdd, opXAdd, opXAdd, opXAdd, opXAdd, opXDel, opXDel, opXTrim, opXTrim, opXSetID, opXCreate,
-	opXGroupCreate, opXGroupCreate, opXGroupChange, opXReadGroup, opXReadGroup, opXReadGroup, opXHistory, opXAck, opXAckDel, opXClaim, opXAutoClaim,
+	opXGroupCreate, opXGroupCreate, opXGroupChange, opXReadGroup, opXReadGroup, opXReadGroup, opXHistory, opXAck, opXAckDel, opXClaim, opXAutoClaim, opXClaimIdle,
 }
 
 func opGet(x *modelOp) {

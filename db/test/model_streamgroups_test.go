@@ -491,3 +491,33 @@ func opXAutoClaim(x *modelOp) {
 	got, at, lost, err := x.on(key, name).AutoClaim(c)
 	x.result(fmt.Sprint(append([]modelEntry(nil), entriesOf(got)...), at, lost), err, fmt.Sprint(list, next, gone), want)
 }
+
+func opXClaimIdle(x *modelOp) {
+	key, name, s, g, want := x.group()
+	c := structures.StreamIdleClaim{Consumer: x.name(), MinIdle: x.rng.Int64N(2000), Count: x.rng.IntN(4)}
+	x.begin("XREADGROUP CLAIM %q %q %+v", key, name, c)
+	var list []string
+	if g != nil {
+		x.see(g, c.Consumer)
+		ids := g.ids()
+		slices.SortStableFunc(ids, func(a, b db.StreamID) int { return cmp.Compare(g.pending[a].delivered, g.pending[b].delivered) })
+		for _, id := range ids {
+			p := g.pending[id]
+			if len(list) == c.Count && c.Count > 0 || x.now-p.delivered < c.MinIdle {
+				continue
+			}
+			if _, there := s.entry(id); !there {
+				delete(g.pending, id)
+				continue
+			}
+			x.claim(g, id, p, db.StreamClaim{Consumer: c.Consumer})
+			list = append(list, fmt.Sprint(id, x.now-p.delivered, p.deliveries))
+		}
+	}
+	var got []string
+	err := x.on(key, name).VisitClaimIdle(c, func(id db.StreamID, _ [][]byte, idle, deliveries int64) bool {
+		got = append(got, fmt.Sprint(id, idle, deliveries))
+		return true
+	})
+	x.result(got, err, list, want)
+}

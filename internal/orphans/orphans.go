@@ -14,6 +14,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/crc32"
@@ -53,6 +54,42 @@ func IsName(name string) bool {
 	id, offset, ok := strings.Cut(strings.TrimSuffix(name, Suffix), "-")
 	_, err := strconv.ParseUint(offset, 10, 63)
 	return ok && err == nil && len(id) == 40 && strings.HasSuffix(name, Suffix)
+}
+
+// Count is how many of some names are those of files.
+func Count(names []string) (n int) {
+	for _, name := range names {
+		if IsName(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Counter counts the files of a directory for those who ask often. The zero value is ready. It may be used by any goroutine.
+type Counter struct {
+	mu     sync.Mutex // guards the rest
+	looked time.Time
+	n      int
+}
+
+// lookEvery is how often the directory is looked at.
+const lookEvery = time.Second
+
+// Count returns how many files there are, which list names, as of a second ago at most. Where they cannot be listed there are those
+// of before, so that an alert goes on; -1 if there were none.
+func (c *Counter) Count(now time.Time, list func() (names []string, err error)) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looked.IsZero() || now.Sub(c.looked) >= lookEvery {
+		c.looked = now
+		if names, err := list(); err == nil {
+			c.n = Count(names)
+		} else if c.n == 0 {
+			c.n = -1
+		}
+	}
+	return c.n
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -102,3 +102,26 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestCounter: the directory is looked at once a second, and one that cannot be listed has what it had.
+func TestCounter(t *testing.T) {
+	var c orphans.Counter
+	name := strings.Repeat("a", 40) + "-100.resp"
+	now, looks := time.Unix(1e9, 0), 0
+	for _, tt := range []struct {
+		after  time.Duration
+		names  []string
+		failed error
+		want   int
+		looks  int
+	}{
+		{0, nil, errors.New("no"), -1, 1}, {time.Second, nil, nil, 0, 2}, {time.Second / 2, []string{name}, nil, 0, 2}, {time.Second / 2, []string{name, name + ".new"}, nil, 1, 3},
+		{time.Second, nil, errors.New("no"), 1, 4}, {time.Second, nil, nil, 0, 5}, {time.Second, nil, errors.New("no"), -1, 6}, {time.Second, []string{name}, nil, 1, 7},
+	} {
+		now = now.Add(tt.after)
+		n := c.Count(now, func() ([]string, error) { looks++; return tt.names, tt.failed })
+		if n != tt.want || looks != tt.looks {
+			t.Errorf("%q, %v: %d after %d looks, want %d after %d", tt.names, tt.failed, n, looks, tt.want, tt.looks)
+		}
+	}
+}

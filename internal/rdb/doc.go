@@ -1,6 +1,6 @@
 // Package rdb reads and writes the values of Redis's RDB format as DUMP and RESTORE carry them: one value, the version
 // of the format, and a checksum. It writes the plain encodings of version 10 (Redis 7.0), which every later server
-// reads, and that of version 12 (Redis 7.4) of hashes whose fields have deadlines. It reads all encodings of strings,
+// reads, and those of version 12 (Redis 7.4) and 80 (Valkey 9) of hashes whose fields have deadlines. It reads all encodings of strings,
 // lists, sets, hashes, sorted sets and streams up to version 12 of Redis and 80 of Valkey, those of the days of
 // ziplists among them. Modules' types are refused.
 //

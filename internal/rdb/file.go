@@ -340,7 +340,7 @@ func (f *FileReader) skip(wrong string) {
 func (f *FileReader) known(code byte) bool {
 	last := byte(typeTimedListpack)
 	if f.r.valkey {
-		last = typeTimedHashOld // a number that both have given
+		last = typeTimedHashOfValkey // a number that both have given
 	}
 	return code != typeModuleOld && code <= last
 }

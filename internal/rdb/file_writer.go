@@ -8,7 +8,7 @@ import (
 )
 
 // The versions of files that can be written: up to 8 sorted sets have their scores as text, and no Redis writes more
-// than the newest one.
+// than the newest one. Valkey loads those before version 12, and its own since FirstOfValkey.
 const (
 	OldestFile = 9
 	NewestFile = Newest
@@ -38,12 +38,18 @@ type FileWriter struct {
 	err     error
 }
 
-// NewFileWriter begins a file of a version, OldestFile to NewestFile.
+// NewFileWriter begins a file of a version, OldestFile to NewestFile or FirstOfValkey.
 func NewFileWriter(out io.Writer, version int) *FileWriter {
 	f := &FileWriter{out: out, version: version}
-	f.w.buf = fmt.Appendf(nil, "%s%04d", Magic, version)
+	magic := Magic
+	if f.ofValkey() {
+		magic = MagicValkey
+	}
+	f.w.buf = fmt.Appendf(nil, "%s%0*d", magic, magicBytes-len(magic), version)
 	return f
 }
+
+func (f *FileWriter) ofValkey() bool { return f.version >= FirstOfValkey }
 
 // Timed says whether the version has deadlines of fields.
 func (f *FileWriter) Timed() bool { return f.version >= timedVersion }
@@ -84,10 +90,30 @@ func (f *FileWriter) Begin(name []byte, deadline int64, kind Kind, n int) {
 	f.w.number(kind, n)
 }
 
-// BeginTimed begins a hash of n fields of which some have deadlines; see Writer.BeginTimed. The version must have them.
+// BeginTimed begins a hash of n fields of which some have deadlines, the first of them being first. The version must have
+// them. Each field is a TimedField.
 func (f *FileWriter) BeginTimed(name []byte, deadline int64, n int, first int64) {
+	if f.ofValkey() {
+		f.begin(name, deadline, typeTimedHashOfValkey)
+		f.w.length(uint64(n))
+		return
+	}
 	f.begin(name, deadline, typeTimedHash)
 	f.w.firstDeadline(n, first)
+}
+
+// TimedField writes a field of such a hash, with its deadline in Unix milliseconds, or 0. It reports whether to go on.
+func (f *FileWriter) TimedField(field, value []byte, deadline int64) bool {
+	if !f.ofValkey() {
+		f.w.Deadline(deadline)
+		return f.Bytes(field) && f.Bytes(value)
+	}
+	if deadline == 0 {
+		deadline = noDeadlineOfValkey
+	}
+	ok := f.Bytes(field) && f.Bytes(value)
+	f.w.buf = binary.LittleEndian.AppendUint64(f.w.buf, uint64(deadline))
+	return ok
 }
 
 // BeginStream begins a stream of so many nodes.
@@ -110,7 +136,7 @@ func (f *FileWriter) begin(name []byte, deadline int64, code byte) {
 	f.Bytes(name)
 }
 
-// Bytes, Score and Deadline write parts of a value as those of a Writer do. They report whether to go on.
+// Bytes and Score write parts of a value as those of a Writer do. Bytes reports whether to go on.
 func (f *FileWriter) Bytes(b []byte) bool {
 	f.w.Bytes(b)
 	return f.spill(spillBytes)
@@ -118,9 +144,6 @@ func (f *FileWriter) Bytes(b []byte) bool {
 
 // Score writes the score of the member before.
 func (f *FileWriter) Score(score float64) { f.w.Score(score) }
-
-// Deadline writes the deadline of the field that comes next.
-func (f *FileWriter) Deadline(ms int64) { f.w.Deadline(ms) }
 
 // Nodes writes nodes of a stream, as StreamWriter.Take returns them.
 func (f *FileWriter) Nodes(nodes []byte) bool {

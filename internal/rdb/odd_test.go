@@ -131,7 +131,7 @@ func TestReadOfOldGroups(t *testing.T) {
 	}
 }
 
-// TestValkey reads files and payloads of Valkey 9: its magic, its hash with deadlines, what a cluster notes.
+// TestValkey reads files and payloads of Valkey 9, and writes a file: its magic, its hash with deadlines, what a cluster notes.
 func TestValkey(t *testing.T) {
 	hash := "02" + "01 61 01 62 ffffffffffffffff" + "01 63 01 64 00d8c32cbb030000"
 	want := `0 "h" 0: 4 ["a" "b" "c" "d"] [0 4102444800000]`
@@ -140,6 +140,15 @@ func TestValkey(t *testing.T) {
 	file := slices.Concat([]byte("VALKEY080"), unhex(t, items), []byte{0xff}, make([]byte, 8))
 	if f, keys, _, err := readAll(bytes.NewReader(rdb.Rechecked(file))); err != nil || !slices.Equal(keys, []string{want}) || f.Version() != 80 {
 		t.Errorf("%q, %v, want %q", keys, err, want)
+	}
+	var written bytes.Buffer
+	w := rdb.NewFileWriter(&written, 80)
+	w.BeginTimed([]byte("h"), 0, 2, 4102444800000)
+	w.TimedField([]byte("a"), []byte("b"), 0)
+	w.TimedField([]byte("c"), []byte("d"), 4102444800000)
+	alone := slices.Concat([]byte("VALKEY080"), unhex(t, "16 01 68 "+hash), []byte{0xff}, make([]byte, 8))
+	if err := w.End(); err != nil || !bytes.Equal(written.Bytes(), rdb.Rechecked(alone)) {
+		t.Errorf("wrote %x, %v, want %x", written.Bytes(), err, alone)
 	}
 	payload := slices.Concat([]byte{22}, unhex(t, hash), make([]byte, footerLength))
 	binary.LittleEndian.PutUint16(payload[len(payload)-footerLength:], 80)

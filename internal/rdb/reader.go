@@ -256,13 +256,16 @@ func (r *reader) timedHash(first uint64) {
 	}
 }
 
-// timedHashOfValkey reads one as Valkey 9 writes it: fields, values, and deadlines, where all bits set mean none.
+// noDeadlineOfValkey stands for none.
+const noDeadlineOfValkey = -1
+
+// timedHashOfValkey reads one as Valkey 9 writes it: fields, values, and deadlines in full.
 func (r *reader) timedHashOfValkey() {
 	r.v.Kind, r.unit = Hash, 2
 	for n := r.count(); n > 0 && !r.failed; n-- {
 		name, value := r.string(), r.string()
 		ms := int64(r.fixed(8))
-		if ms == -1 {
+		if ms == noDeadlineOfValkey {
 			ms = 0
 		} else if ms == 0 {
 			ms = 1 // a deadline, long ago

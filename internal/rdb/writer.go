@@ -31,10 +31,12 @@ const (
 	typeStream2          = 19 // since 7.0
 	typeSetListpack      = 20 // since 7.2
 	typeStream3          = 21 // since 7.2; differs in its groups
-	typeTimedHashOld     = 22 // of release candidates of 7.4, and another one since Valkey 9
+	typeTimedHashOld     = 22 // of release candidates of 7.4; typeTimedHashOfValkey in files of Valkey
 	typeTimedListpackOld = 23 // the same
 	typeTimedHash        = 24 // hash with deadlines of fields, since 7.4
 	typeTimedListpack    = 25 // the same
+
+	typeTimedHashOfValkey = 22 // since 9
 )
 
 // Lengths have 6, 14, 32 or 64 bits by their first byte; the last form of it says that a string is encoded.

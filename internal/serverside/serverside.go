@@ -1,7 +1,7 @@
 // Package serverside is what a server, and what copies whole stores, needs of package db and a program that embeds a
 // store has no use for:
 //
-//	tx, ok, err := serverside.DB.TryBegin(store, true, "k")
+//	tx, ok, err := serverside.DB.TryBegin(store, true, nil, "k")
 //
 // db's own pages show nothing of it, and no other module can reach it.
 package serverside

@@ -116,7 +116,8 @@ func (c *Call) fieldDeadline(i int, unit int64, relative bool) (time.Time, error
 	return time.UnixMilli(n*unit + base), nil
 }
 
-// fieldConditions are the words before FIELDS in HEXPIRE and its relatives.
+// fieldConditions are the words before FIELDS in HEXPIRE and its relatives. Valkey takes XX with GT or
+// LT besides, as EXPIRE does, and sends its replicas both.
 var fieldConditions = words[db.WriteOption]{{"nx", db.IfAbsent}, {"xx", db.IfPresent}, {"gt", db.IfGreater}, {"lt", db.IfLess}}
 
 // hexpire is HEXPIRE and its relatives. A moment in the past deletes the field, which replies 2.
@@ -132,16 +133,26 @@ func hexpire(c *Call, unit int64, relative bool) error {
 	if err != nil {
 		return err
 	}
-	word := 3
-	condition, ok := fieldConditions.find(c.Args[3])
-	if ok {
-		word = 4
-	}
-	fields, err := c.fieldList(word, errFieldsLeast)
+	conditions := c.fieldConditions(3)
+	fields, err := c.fieldList(3+len(conditions), errFieldsLeast)
 	if err != nil {
 		return err
 	}
-	return c.fieldResults(h.ExpireFieldsAt(at, fields, condition))
+	return c.fieldResults(h.ExpireFieldsAt(at, fields, conditions...))
+}
+
+// fieldConditions are those from an argument on: one, or two that go together.
+func (c *Call) fieldConditions(i int) (conditions []db.WriteOption) {
+	first, ok := fieldConditions.find(c.Args[i])
+	if !ok {
+		return nil
+	}
+	conditions = append(conditions, first)
+	other, ok := fieldConditions.find(c.Args[i+1])
+	if isXX := c.Args.Is(i, "xx"); ok && isXX != c.Args.Is(i+1, "xx") && !c.Args.Is(i, "nx") && !c.Args.Is(i+1, "nx") {
+		conditions = append(conditions, other)
+	}
+	return conditions
 }
 
 // hpersistCommand is HPERSIST: -1 for a field without a deadline, -2 for one that does not exist.

@@ -40,6 +40,7 @@ var listCommands = InGroup(GroupList, []*Command{
 	{Name: "lrem", Arity: 4, Flags: Write, Work: InSteps, Keys: OneKey("RW delete"), Run: withInt(2, lremCommand)},
 	{Name: "lpos", Arity: -3, Flags: ReadOnly, Work: InSteps, Keys: OneKey("RO access"), Run: lposCommand},
 	{Name: "lmove", Arity: 5, Flags: Write | DenyOOM, Work: BySize, Keys: sourceAndDestination(), Run: lmoveCommand},
+	{Name: "lmovem", Arity: -5, Count: 6, Flags: Write | DenyOOM, Work: BySize, Keys: sourceAndDestination(), Run: lmovemCommand},
 	{Name: "rpoplpush", Arity: 3, Flags: Write | DenyOOM, Work: BySize, Keys: sourceAndDestination(),
 		Run: func(c *Call) error { return c.move(db.Back, db.Front) }},
 	{Name: "lmpop", Arity: -4, Flags: Write | MovableKeys, Keys: countedKeys("RW access delete"), Run: lmpopCommand},
@@ -230,6 +231,39 @@ func lmoveCommand(c *Call) error {
 		return err
 	}
 	return c.move(from, into)
+}
+
+// lmovemCommand is LMOVEM: an array of the elements in the order in which they stand then, or a null array.
+func lmovemCommand(c *Call) error {
+	from, into, err := c.Args.parseEnds(3)
+	if err != nil {
+		return err
+	}
+	m := db.ListMove{Count: 1}
+	if len(c.Args) > 5 {
+		m.Exactly = c.Args.Is(5, "exactly")
+		if len(c.Args) != 8 || !m.Exactly && !c.Args.Is(5, "count") {
+			return ErrSyntax
+		}
+		n, err := c.Args.parseLeast(6, 1, errCount)
+		if err != nil {
+			return err
+		}
+		m.Count, m.OneByOne = clampInt(n), c.Args.Is(7, "obo")
+		if !m.OneByOne && !c.Args.Is(7, "bulk") {
+			return ErrSyntax
+		}
+	}
+	values, err := c.Tx.List(c.Key(1)).MoveMany(c.Key(2), from, into, m)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		c.Out.NullArray()
+		return nil
+	case err != nil:
+		return err
+	}
+	c.bulks(values)
+	return nil
 }
 
 // move is LMOVE and RPOPLPUSH: null if there is nothing to move. A destination of another type is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/number"
+	"github.com/stavedb/stave/internal/serverside"
 )
 
 // objectCommands answer what tools ask about Redis's objects, which do not exist here.
@@ -17,7 +18,7 @@ var objectCommands = []*Command{{
 		{Name: "object|freq", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey, Run: objectFreq},
 		{Name: "object|help", Arity: 2, Flags: Loading | Stale | WholeKeyspace, Run: Help},
 		{Name: "object|idletime", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey,
-			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(0) }) }},
+			Run: objectIdleTime},
 		{Name: "object|refcount", Arity: 3, Flags: ReadOnly | WholeKeyspace, Keys: objectKey,
 			Run: func(c *Call) error { return c.ofKey(func() error { return c.Reply(1) }) }},
 	},
@@ -37,9 +38,34 @@ func (c *Call) ofKey(reply func() error) error {
 	return reply()
 }
 
-// objectFreq is OBJECT FREQ: Redis refuses it too, unless it evicts by frequency.
-func objectFreq(c *Call) error {
+// evictsByFrequency reports whether the policy has an LFU in its name.
+func (c *Call) evictsByFrequency() bool {
+	policy := c.Host.Store.Evict().Policy
+	return policy == db.EvictAllKeysLFU || policy == db.EvictVolatileLFU
+}
+
+// objectIdleTime is OBJECT IDLETIME. When a key was used is not known, so it may have been just now.
+func objectIdleTime(c *Call) error {
 	return c.ofKey(func() error {
+		if c.evictsByFrequency() {
+			return Error("ERR An LFU maxmemory policy is selected, idle time not tracked. " +
+				"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+		}
+		return c.Reply(0)
+	})
+}
+
+// objectFreq is OBJECT FREQ: 1 for a key that has been used since it could have been evicted, else 0. Redis refuses it too,
+// unless it evicts by frequency.
+func objectFreq(c *Call) error {
+	used := 0
+	if serverside.DB.Visited(c.Tx, c.Key(2)) {
+		used = 1
+	}
+	return c.ofKey(func() error {
+		if c.evictsByFrequency() {
+			return c.Reply(used)
+		}
 		return Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
 			"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	})

@@ -363,6 +363,11 @@ func (c *Call) entryList(list []db.StreamEntry) {
 // entry replies with an entry that has been copied.
 func (c *Call) entry(e db.StreamEntry) {
 	c.Out.Array(2)
+	c.entryParts(e)
+}
+
+// entryParts are the id of an entry and its fields.
+func (c *Call) entryParts(e db.StreamEntry) {
 	c.streamID(e.ID)
 	c.Out.Array(2 * len(e.Fields))
 	for _, f := range e.Fields {

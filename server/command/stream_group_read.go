@@ -28,6 +28,9 @@ func xreadgroupCommand(c *Call) error {
 	if !r.grouped {
 		return Error("ERR Missing GROUP option for XREADGROUP")
 	}
+	if r.claim {
+		return c.readGroupClaim(r)
+	}
 	if len(r.keys) == 1 && string(r.ids[0]) == ">" {
 		return c.readGroupNew(r)
 	}
@@ -165,8 +168,7 @@ func (c *Call) readGroupWait(r readRequest) error {
 	}
 	var key string
 	var entries []db.StreamEntry
-	group := c.Tx.Stream(r.keys[0]).Group(r.group)
-	w := group.Wait(r.keys, func(tx *db.Tx, from string) error {
+	w := c.Tx.Stream(r.keys[0]).Group(r.group).Wait(r.keys, func(tx *db.Tx, from string) error {
 		key, entries = from, nil
 		how := structures.StreamGroupRead{Consumer: r.consumer, Count: r.count, NoAck: r.noAck}
 		err := tx.Stream(from).Group(r.group).VisitRead(how, func(id db.StreamID, fields [][]byte) bool {

@@ -17,7 +17,9 @@ type readRequest struct {
 	group    string
 	consumer string
 	noAck    bool
-	count    int // 0: all
+	claim    bool
+	minIdle  int64 // milliseconds that an entry has been pending which CLAIM takes over
+	count    int   // 0: all
 	block    bool
 	timeout  time.Duration
 	keys     []string
@@ -44,6 +46,15 @@ func (c *Call) parseRead(group bool) (r readRequest, err error) {
 				return r, err
 			}
 			r.count = clampInt(max(n, 0))
+		case group && c.Args.Is(i, "claim") && more > 0:
+			i++
+			if r.minIdle, err = c.Args.ParseInt(i); err != nil {
+				return r, Error("ERR min-idle-time is not an integer")
+			}
+			if r.minIdle < 0 {
+				return r, Error("ERR min-idle-time must be a positive integer")
+			}
+			r.claim = true
 		case c.Args.Is(i, "streams") && more > 0:
 			if more%2 != 0 {
 				symbol := "$"
@@ -62,6 +73,8 @@ func (c *Call) parseRead(group bool) (r readRequest, err error) {
 			r.noAck = true
 		case c.Args.Is(i, "group") && more > 1:
 			return r, Error("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
+		case c.Args.Is(i, "claim") && more > 0:
+			return r, Error("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.")
 		case c.Args.Is(i, "noack"):
 			return r, Error("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
 		default:
@@ -72,7 +85,7 @@ func (c *Call) parseRead(group bool) (r readRequest, err error) {
 }
 
 // readsFew says whether an XREAD or XREADGROUP asks for few entries, and whether it may wait. Without COUNT it asks for
-// all.
+// all, and with CLAIM it looks at all that is pending.
 func readsFew(args [][]byte) (few, waits bool) {
 	count := int64(0)
 	for i := 1; i+1 < len(args); i++ {
@@ -85,6 +98,8 @@ func readsFew(args [][]byte) (few, waits bool) {
 			count, _ = resp.ParseInt(args[i]) // what is no number is refused at once
 		case equalFold(args[i], "group"):
 			i += 2
+		case equalFold(args[i], "claim"):
+			return false, waits
 		case equalFold(args[i], "block"):
 			i++
 			waits = true
@@ -222,6 +237,15 @@ func (c *Call) streamReplies(n int) {
 		c.Out.Map(n)
 	} else {
 		c.Out.Array(n)
+	}
+}
+
+// endStreamReplies ends the reply of n streams that began at m.
+func (c *Call) endStreamReplies(m resp.Mark, n int) {
+	if c.Out.Version() == 3 {
+		c.Out.EndMap(m, n)
+	} else {
+		c.Out.EndArray(m, n)
 	}
 }
 

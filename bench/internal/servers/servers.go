@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,6 +29,16 @@ type Server struct {
 	in      *resp.Decoder
 }
 
+// Main runs a command of that name, until a signal ends its context, and exits after an error.
+func Main(name string, run func(ctx context.Context, out io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
 // Build makes the binary of this checkout, which is a module of its own.
 func Build(ctx context.Context, binary string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/stavedb/stave").Output()
@@ -41,7 +53,7 @@ func Build(ctx context.Context, binary string) error {
 	return nil
 }
 
-// StartRedis starts redis-server with its files in dir, which must not exist. It syncs its append-only file once a second.
+// StartRedis starts redis-server with its files in dir, which is made if it does not exist. It syncs its append-only file once a second.
 func StartRedis(ctx context.Context, dir string) (*Server, error) {
 	return start("redis-server", dir, func(port string) *exec.Cmd {
 		return exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes",
@@ -49,7 +61,7 @@ func StartRedis(ctx context.Context, dir string) (*Server, error) {
 	})
 }
 
-// StartStave starts a binary of stave with its files in dir, which must not exist.
+// StartStave starts a binary of stave with its files in dir, which is made if it does not exist.
 func StartStave(ctx context.Context, name, binary, dir string, options ...string) (*Server, error) {
 	return start(name, dir, func(port string) *exec.Cmd {
 		return exec.CommandContext(ctx, binary, append([]string{"serve", "--quiet", "--addr", "127.0.0.1:" + port, "--dir", dir}, options...)...)
@@ -58,7 +70,7 @@ func StartStave(ctx context.Context, name, binary, dir string, options ...string
 
 // start starts a server on a free port and connects to it.
 func start(name, dir string, command func(port string) *exec.Cmd) (*Server, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -335,6 +335,7 @@ func (r *Reader) frame() (*format.FrameHeader, []format.Entry, error) {
 
 // following finds the segment in which the log goes on after the one at hand; nil if it does not go on yet.
 func (r *Reader) following() (*segment.Segment, error) {
+	later := false
 	for _, sg := range r.Waiting {
 		if sg.Merged {
 			continue
@@ -350,6 +351,7 @@ func (r *Reader) following() (*segment.Segment, error) {
 		if h != nil && !h.Footer && h.Seq == r.Next {
 			return sg, nil
 		}
+		later = later || h != nil && !h.Footer && h.Seq > r.Next
 	}
 	if r.changed { // this is no longer all that there is
 		return nil, nil
@@ -358,6 +360,10 @@ func (r *Reader) following() (*segment.Segment, error) {
 		if si.Records > 0 && si.MaxSeq >= r.Next {
 			return nil, ErrGap
 		}
+	}
+	// What was sealed merges have removed, without a rest. What was never sealed a power cut may have taken.
+	if later && r.Manifest.MaxSeq >= r.Next {
+		return nil, ErrGap
 	}
 	return nil, nil
 }

@@ -39,8 +39,9 @@ type Map struct {
 type Table struct {
 	Mu     sync.Mutex // guards changes of all below; flush and swap also hold every stripe lock
 	Now    atomic.Pointer[Map]
-	Fresh  uint32     // next unused space number
-	Record keydir.Loc // of the newest KindNamespaces record
+	Fresh  uint32      // next unused space number
+	Record keydir.Loc  // of the newest KindNamespaces record
+	Visits atomic.Bool // new spaces note which keys are used
 	seed   keydir.Seed
 }
 
@@ -119,6 +120,7 @@ func (n *Table) spaceLocked(m *Map, id uint32) *Space {
 	sp := m.ByID[id]
 	if sp == nil {
 		sp = &Space{ID: id, Dir: keydir.NewDirectory(n.seed)}
+		sp.Dir.TrackVisits(n.Visits.Load())
 		m.ByID[id] = sp
 	}
 	return sp

@@ -329,7 +329,8 @@ func (r *Reserve) Refill() bool {
 		return false
 	}
 	const part = 20
-	if want := min(r.want, r.due()); r.bytesHeld.Load() < want {
+	want := min(r.want, r.due())
+	if r.bytesHeld.Load() < want {
 		if err := r.extendLocked(want); err != nil {
 			if !failure.NoSpace(err) {
 				r.env.Logger.Warn("reserve not filled up", "file", FileName, "err", err)
@@ -339,6 +340,7 @@ func (r *Reserve) Refill() bool {
 			return false
 		}
 	}
+	r.want = r.bytesHeld.Load() // it may have been longer when it was drawn on, for a longer log
 	r.clearLocked(stateShort | stateLack)
 	return true
 }

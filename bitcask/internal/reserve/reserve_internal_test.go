@@ -53,3 +53,38 @@ func TestParts(t *testing.T) {
 		t.Errorf("with space again: short %v, full %v, %d bytes", r.Short(), r.Full(), r.Bytes())
 	}
 }
+
+// TestWholeAtLess: a reserve that was drawn on, and is long enough for a log whose segments have become shorter, is whole: what
+// deletes may have of it is a part of that, and not nothing because it was longer once.
+func TestWholeAtLess(t *testing.T) {
+	segment := int64(400 << 10)
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	var r Reserve
+	r.Start(Environment{
+		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
+		SegmentSize: func() int64 { return segment }, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 << 20 }, SpaceAgain: func() {},
+	})
+	r.low.Store(true)
+	for !r.Adjust() {
+	}
+	full := func() error { return syscall.ENOSPC }
+	drawn := func() int64 {
+		if err := r.With(LeaveHalf, full); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		return r.Bytes()
+	}
+	half := drawn()
+	if segment /= 4; r.due() > half {
+		t.Fatalf("%d bytes are due, and %d left", r.due(), half)
+	}
+	if !r.Refill() {
+		t.Fatal("it is not whole")
+	}
+	if left := drawn(); left > half/2+page {
+		t.Errorf("deletes have drawn %d bytes to %d, %d bytes are due", half, left, r.due())
+	}
+}

@@ -43,7 +43,7 @@ func TestReadWithoutDescriptor(t *testing.T) {
 		if test.read != (err == nil) || test.read && (!match || string(value) != "value") {
 			t.Errorf("%v: read %q, %v, %v", test.err, value, match, err)
 		}
-		if same, err := sg.IsString(loc, 0, "key"); same != test.read || test.read != (err == nil) {
+		if same, err := sg.IsString(loc, 0, "key", nil); same != test.read || test.read != (err == nil) {
 			t.Errorf("%v: is the string: %v, %v", test.err, same, err)
 		}
 		sg.Data = nil

@@ -17,12 +17,13 @@ func (sg *Segment) TryGet(dst []byte, loc keydir.Loc, ns uint32, key string, kee
 	if at > end || end > len(sg.Data) {
 		return dst, false
 	}
-	if !sg.resident(at, end) {
+	if !sg.resident(at, end, false) {
 		// Into what room dst has, or a buffer of its own.
 		b := slices.Grow(dst[len(dst):], end-at)[:end-at]
-		if _, err := sg.File.ReadAt(b, int64(at)); err != nil {
+		if _, err := sg.readRecord(b, int64(at)); err != nil {
 			return dst, false
 		}
+		sg.hasRead(at, end)
 		return sg.valueAt(dst, at, b, ns, key, keep)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

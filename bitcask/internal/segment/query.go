@@ -14,7 +14,8 @@ type Query struct {
 	Type      keydir.Type
 	Key       string
 	Elem      string
-	anyElem   bool // the caller knows the key only
+	OnDisk    error // of a read that would wait for the disk; nil: it waits
+	anyElem   bool  // the caller knows the key only
 }
 
 func (q *Query) Matches(rec *format.Record) bool {

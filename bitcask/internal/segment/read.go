@@ -153,7 +153,7 @@ func (sg *Segment) fault(r any, loc keydir.Loc) error {
 // describes.
 func (sg *Segment) value(loc keydir.Loc, q *Query) (value []byte, match bool, err error) {
 	unsettled := sg.Unsettled.Load()
-	b, err := sg.recordBytes(loc)
+	b, err := sg.recordBytes(loc, q.OnDisk)
 	if err != nil {
 		return nil, false, sg.excuse(loc, unsettled, err)
 	}
@@ -168,16 +168,16 @@ func (sg *Segment) value(loc keydir.Loc, q *Query) (value []byte, match bool, er
 }
 
 // recordBytes returns what the segment has from loc on, as much as the record at loc may be.
-func (sg *Segment) recordBytes(loc keydir.Loc) ([]byte, error) {
+func (sg *Segment) recordBytes(loc keydir.Loc, onDisk error) ([]byte, error) {
 	at := int64(loc.Offset())
 	n := min(int64(loc.Size()), sg.Size.Load()-at)
-	return sg.bytesAt(nil, at, int(max(n, 0)))
+	return sg.bytesAt(nil, at, int(max(n, 0)), onDisk)
 }
 
 // verified parses the record at loc and checks it.
 func (sg *Segment) verified(loc keydir.Loc) (format.Record, error) {
 	unsettled := sg.Unsettled.Load()
-	b, err := sg.recordBytes(loc)
+	b, err := sg.recordBytes(loc, nil)
 	if err != nil {
 		return format.Record{}, sg.excuse(loc, unsettled, err)
 	}
@@ -197,14 +197,14 @@ func (sg *Segment) verifiedIn(b []byte, loc keydir.Loc, unsettled int64) (format
 // The caller is ready for a page fault. The result means nothing: it keeps the load from being left out.
 func (sg *Segment) Touch(loc keydir.Loc) int {
 	at := int(loc.Offset())
-	if int64(at) >= sg.Size.Load() || !sg.resident(at, at+1) {
+	if int64(at) >= sg.Size.Load() || !sg.resident(at, at+1, false) {
 		return 0
 	}
 	return int(sg.Data[at])
 }
 
-// IsString reports whether the record at loc has the name of a string key, without verifying it.
-func (sg *Segment) IsString(loc keydir.Loc, ns uint32, key string) (same bool, err error) {
+// IsString reports whether the record at loc has the name of a string key, without verifying it. onDisk is that of a Query.
+func (sg *Segment) IsString(loc keydir.Loc, ns uint32, key string, onDisk error) (same bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -214,7 +214,7 @@ func (sg *Segment) IsString(loc keydir.Loc, ns uint32, key string) (same bool, e
 	at := int64(loc.Offset())
 	q := Query{Kind: format.KindString, Type: keydir.String}
 	n := min(int64(loc.Size()), sg.Size.Load()-at, int64(format.RecordHeaderMax+format.NameLen(q.Kind, q.Type, len(key), 0)))
-	b, err := sg.bytesAt(nil, at, int(max(n, 0)))
+	b, err := sg.bytesAt(nil, at, int(max(n, 0)), onDisk)
 	if err != nil {
 		return false, err
 	}

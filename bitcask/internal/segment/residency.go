@@ -13,8 +13,9 @@ import (
 //
 // Asking the kernel costs more than reading, so it is asked about chunks, and the answer is trusted
 // for a while: pages that are being read are the last to be evicted. Of a chunk that is not wholly in
-// memory the pages are kept that are, and it is asked again for the others only: they may have been
-// read since. A page that is evicted in between costs a wait, as ever.
+// memory the pages are kept that are, and those that are read from the file since. Who must not wait has
+// it asked again for the others: somebody else may have read them. A page that is evicted in between
+// costs a wait, as ever.
 
 const (
 	chunkShift = 20
@@ -41,25 +42,40 @@ func (r *residency) init(length int) {
 	r.chunks = make([]chunkResidency, (length+chunkSize-1)>>chunkShift)
 }
 
-// resident reports whether the bytes from at to end are mapped and, as far as is
-// known, in memory.
-func (sg *Segment) resident(at, end int) bool {
+// resident reports whether the bytes from at to end are mapped and, as far as is known, in memory. asks says to ask again about
+// pages that were not.
+func (sg *Segment) resident(at, end int, asks bool) bool {
 	if end > len(sg.Data) {
 		return false
 	}
 	round := sg.Residency.Round.Load()
 	for c := at >> chunkShift; c<<chunkShift < end; c++ {
-		if sg.Residency.chunks[c].look.Load() != round<<1|1 && !sg.look(c, round, at, end) {
+		if sg.Residency.chunks[c].look.Load() != round<<1|1 && !sg.look(c, round, at, end, asks) {
 			return false
 		}
 	}
 	return true
 }
 
-// look asks about a chunk, unless it has been asked about in this round, and then about the bytes from at to end where
-// they were not in memory. Two goroutines that look at the same chunk may both ask, and one may lose what the other has
-// learned: then it is asked once more.
-func (sg *Segment) look(c int, round uint32, at, end int) bool {
+// hasRead notes that the bytes from at to end have been read from the file.
+func (sg *Segment) hasRead(at, end int) {
+	for c := at >> chunkShift; c<<chunkShift < min(end, len(sg.Data)); c++ {
+		first, last := pagesIn(c, at, end)
+		sg.Residency.chunks[c].pages.Add(first, last)
+	}
+}
+
+// pagesIn are the first and the last page of a chunk with bytes from at to end.
+func pagesIn(c, at, end int) (first, last int) {
+	from := c << chunkShift
+	at, end = max(at, from), min(end, from+chunkSize)
+	return (at - from) / vfs.ResidentUnit, (end - 1 - from) / vfs.ResidentUnit
+}
+
+// look asks about a chunk, unless it has been asked about in this round, and then, if it is to, about the bytes from at to end
+// where they were not in memory. Two goroutines that look at the same chunk may both ask, and one may lose what the other has
+// learned: then it is asked, or read, once more.
+func (sg *Segment) look(c int, round uint32, at, end int, asks bool) bool {
 	m := sg.File.(vfs.Mapper)
 	from, to := c<<chunkShift, min((c+1)<<chunkShift, int(sg.Size.Load()), len(sg.Data))
 	chunk := &sg.Residency.chunks[c]
@@ -70,12 +86,11 @@ func (sg *Segment) look(c int, round uint32, at, end int) bool {
 		}
 		chunk.look.Store(round << 1) // after the pages
 	}
-	at, end = max(at, from), min(end, (c+1)<<chunkShift)
-	first, last := (at-from)/vfs.ResidentUnit, (end-1-from)/vfs.ResidentUnit
+	first, last := pagesIn(c, at, end)
 	if chunk.pages.Has(first, last) {
 		return true
 	}
-	if !m.Resident(sg.Data[at:end], nil) {
+	if !asks || !m.Resident(sg.Data[max(at, from):min(end, from+chunkSize)], nil) {
 		return false
 	}
 	chunk.pages.Add(first, last)

@@ -152,17 +152,17 @@ func (sg *Segment) MapTo(length int) {
 	}
 }
 
-// Park releases the descriptor of a sealed segment that is mapped, which needs none: the few reads of the file open it.
-// others is how many segments there are besides: where they are many one that is not mapped is parked, too.
+// Park releases the descriptor of a sealed segment, of which others there are besides, if they are many: reads of the file open
+// it then.
 func (sg *Segment) Park(others int) error {
-	if sg.Data == nil && others < mostDescriptors {
+	if others < mostDescriptors {
 		return nil
 	}
 	return vfs.Park(sg.File)
 }
 
 const (
-	// mostDescriptors is how many segments that are not mapped keep a descriptor: fewer than a process has anywhere.
+	// mostDescriptors is how many segments keep a descriptor: fewer than a process has anywhere.
 	mostDescriptors = 64
 	// MostHeld is how many segments keep a descriptor in a store that is open for reading, where a live writer may remove
 	// them: fewer than processes have by default. With more of them a file that has gone is an error for who reads it.
@@ -252,19 +252,34 @@ func (sg *Segment) AppendFooter(ft format.Footer) error {
 	return nil
 }
 
-// bytesAt returns n bytes at offset, from the mapping if they are in memory, else into buf.
-func (sg *Segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
+// reads bounds how many goroutines read records from the disk at once: each has a thread of the system, of which a process may
+// have some thousands.
+var reads = make(chan struct{}, 256)
+
+// readRecord reads from the file.
+func (sg *Segment) readRecord(b []byte, offset int64) (int, error) {
+	reads <- struct{}{}
+	defer func() { <-reads }()
+	return sg.File.ReadAt(b, offset)
+}
+
+// bytesAt returns n bytes at offset, from the mapping if they are in memory, else read from the file into buf. If onDisk is not
+// nil it is returned instead of such a read, unless the bytes are not mapped: those were written just now, or cannot be mapped.
+func (sg *Segment) bytesAt(buf []byte, offset int64, n int, onDisk error) ([]byte, error) {
 	if end := sg.Size.Load(); offset < 0 || offset+int64(n) > end {
 		return nil, &failure.CorruptError{File: sg.Name, Offset: offset, Reason: "record reaches past the end"}
 	}
-	if sg.resident(int(offset), int(offset)+n) {
+	if sg.resident(int(offset), int(offset)+n, onDisk != nil) {
 		return sg.Data[offset : offset+int64(n)], nil
+	}
+	if onDisk != nil && offset+int64(n) <= int64(len(sg.Data)) {
+		return nil, onDisk
 	}
 	if cap(buf) < n {
 		buf = make([]byte, n)
 	}
 	buf = buf[:n]
-	if got, err := sg.File.ReadAt(buf, offset); err != nil {
+	if got, err := sg.readRecord(buf, offset); err != nil {
 		if failure.NoDescriptors(err) && offset+int64(n) <= int64(len(sg.Data)) {
 			return sg.Data[offset : offset+int64(n)], nil // better that a thread waits for the disk
 		}
@@ -273,6 +288,7 @@ func (sg *Segment) bytesAt(buf []byte, offset int64, n int) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("%s: reading at %d: %w", sg.Name, offset, err)
 	}
+	sg.hasRead(int(offset), int(offset)+n)
 	return buf, nil
 }
 

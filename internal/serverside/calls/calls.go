@@ -53,10 +53,11 @@ const IsReplica = 'r'
 // DB are the functions on stores and transactions. Their locks, and their errors within a closure or a callback of
 // the store, and after the end of a transaction, are those of the methods of db.
 type DB[Store, Tx, Keyspace any] struct {
-	// TryBegin is Store.Begin for callers that must not wait, such as an event loop: ok is false if another transaction
+	// TryBegin is Store.Begin for event loops, which must not wait but for each other: ok is false if another transaction
 	// holds a lock that it needs, or a commit would probably have to wait until the disk has taken what came before.
-	// Nothing has begun then, nor after an error. Without keys it locks everything, as Begin does.
-	TryBegin func(s Store, write bool, keys ...string) (tx Tx, ok bool, err error)
+	// Nothing has begun then, nor after an error. Without keys it locks everything, as Begin does. A call that would have to
+	// read from the disk fails with onDisk, unless that is nil, and must be rolled back.
+	TryBegin func(s Store, write bool, onDisk error, keys ...string) (tx Tx, ok bool, err error)
 	// BeginUnlessLocked is Store.Begin for callers that may wait, but not for other transactions: ok is false if one of
 	// them holds a lock that it needs. Nothing has begun then, nor after an error.
 	BeginUnlessLocked func(s Store, write bool, keys ...string) (tx Tx, ok bool, err error)
@@ -143,15 +144,18 @@ type DB[Store, Tx, Keyspace any] struct {
 	SetReplicaOf func(s Store, value []byte, is bool) error
 	// HoldWrites refuses writes as those to a replica are, or lets them be again. When it returns, none goes on.
 	HoldWrites func(s Store, on bool) error
-	// SetReplicaAt makes a store a replica, as SetReplicaOf does, that stands where at says, which is called when nothing else is
-	// written; unless that reports false.
-	SetReplicaAt func(s Store, value []byte, at func() (Origin, bool)) error
+	// SetReplicaAt makes a store a replica, as SetReplicaOf does, that stands where at says, unless that reports false. at is called
+	// when nothing else is written, with what KeepReplication has kept, if nothing was written since: the commit deletes that.
+	SetReplicaAt func(s Store, value []byte, at func(kept []byte) (Origin, bool)) error
 	// KeepOrigin notes where a replica stands, where that is not in a commit of what came before it: there was nothing to be
 	// written. It is durable.
 	KeepOrigin func(s Store, o Origin) error
 	// KeepOrphans writes a file of what the store has alone into its directory OrphansDir, before that is replaced. It is
 	// durable. A file of that name is of the same bytes, and stays: isNew is false. It needs no lock.
 	KeepOrphans func(s Store, name string, parts [][]byte) (isNew bool, err error)
+	// Orphans are the names in OrphansDir at this moment, also those of other files; a user deletes some. nil where there is
+	// no such directory.
+	Orphans func(s Store) (names []string, err error)
 	// BeginLoading makes empty shadows of all namespaces, for Shadow, in place of those of before. It fails where the store has
 	// more namespaces than can have shadows, or keys in their place.
 	BeginLoading func(s Store) error
@@ -172,6 +176,15 @@ type DB[Store, Tx, Keyspace any] struct {
 	// return.
 	KeepReplication func(s Store, value func() []byte) error
 	TakeReplication func(s Store, begin func() error) (value []byte, err error)
+
+	// MakeRoom reports whether commands that add something may run: the bound of Options.Evict is kept, or there are keys
+	// that may be evicted. With evict set it evicts some first, for a millisecond at most; it does not wait for
+	// transactions. Every writing transaction begins with that, but those of TryBegin.
+	MakeRoom func(s Store, evict bool) bool
+	// IsOverBound reports whether MakeRoom would evict something. O(1) a namespace.
+	IsOverBound func(s Store) bool
+	// Visited reports whether a key has been used since it could have been evicted, or may have been. To ask is not to use it.
+	Visited func(t Tx, key string) bool
 
 	// SetExpiryCycle stops the cycle that deletes expired keys and fields, or lets it go on. They are never seen,
 	// deleted or not.

@@ -130,8 +130,9 @@ var mayImport = map[string][]string{
 		"bitcask/internal/reserve", "bitcask/internal/segment", "internal/vfs", "keydir",
 	},
 	// Above the store.
-	"bitcask/repair": {"bitcask", "internal/vfs", "keydir"},
-	"bitcask/dump":   {"bitcask", "internal/vfs", "keydir"},
+	"bitcask/repair":  {"bitcask", "internal/vfs", "keydir"},
+	"bitcask/dump":    {"bitcask", "internal/vfs", "keydir"},
+	"bitcask/archive": {"bitcask", "internal/vfs"},
 }
 
 // serverLeaves are the packages of the server that know no room: any room may import them.

@@ -40,7 +40,7 @@ func startCounting(clients int, ports ...string) *counting {
 
 func (l *counting) run(i int) {
 	for n := 0; ; n++ {
-		c, err := connect(l.ports[n%len(l.ports)], "")
+		c, err := connect(l.ports[n%len(l.ports)], "", nil)
 		if err == nil {
 			l.count(c, i)
 			_ = c.Close()
@@ -309,7 +309,7 @@ func TestFailoverRefusedByTarget(t *testing.T) {
 				return
 			}
 			c := resp.NewDecoder(conn)
-			for range 5 { // PING, two REPLCONF, INFO, PSYNC
+			for range 6 { // PING, three REPLCONF, INFO, PSYNC
 				r, err := c.Read()
 				if err != nil {
 					break

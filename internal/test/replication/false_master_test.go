@@ -16,14 +16,19 @@ import (
 // falseMaster is a master that sends an empty data set, at offset 1, and then some commands, to each replica. heard gets what
 // each of them acknowledges, and may send more.
 func falseMaster(t *testing.T, heard func(c net.Conn, offset int64), commands ...[]string) (port string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	mark := strings.Repeat("m", 40)
 	stream := fmt.Appendf(nil, "+FULLRESYNC %s 1\r\n$EOF:%s\r\nREDIS0010\xff\x00\x00\x00\x00\x00\x00\x00\x00%s", strings.Repeat("a", 40), mark, mark)
 	for _, c := range commands {
 		stream = resp.AppendCommandStrings(stream, c...)
+	}
+	return playMaster(t, heard, stream)
+}
+
+// playMaster is a master that replies stream to PSYNC.
+func playMaster(t *testing.T, heard func(c net.Conn, offset int64), stream []byte) (port string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
 	serve := func(c net.Conn) {
 		defer c.Close()

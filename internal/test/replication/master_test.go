@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,51 @@ func TestRedisCLI(t *testing.T) {
 		if content, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(content), "REDIS0010") {
 			t.Errorf("%v, %.20q", err, content)
 		}
+	}
+}
+
+// TestRedisCLIFollows: redis-cli --replica prints the stream, and goes on doing so although it acknowledges nothing.
+func TestRedisCLIFollows(t *testing.T) {
+	cli, err := exec.LookPath("redis-cli")
+	if err != nil {
+		t.Skip("redis-cli is not installed")
+	}
+	for _, transport := range transports {
+		t.Run(string(transport), func(t *testing.T) {
+			address, _ := serve(t, dbtest.New(t), &server.Options{Transport: transport})
+			master := dial(t, address)
+			prepare(master)
+			master.must("CONFIG", "SET", "repl-timeout", "2")
+			_, port, _ := net.SplitHostPort(address)
+			tool := exec.Command(cli, "-p", port, "--replica")
+			file := filepath.Join(t.TempDir(), "out")
+			out, err := os.Create(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			tool.Stdout = out
+			if err := tool.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = tool.Process.Kill()
+				_ = tool.Wait()
+			}()
+			await(t, "it follows", func() bool { return strings.Contains(master.info("replication", "slave0"), "state=online") })
+			began := time.Now()
+			for n := 0; time.Since(began) < 5*time.Second; n++ { // some silent timeouts
+				master.must("HSET", "h", strconv.Itoa(n), "v")
+				want := `"HSET","h","` + strconv.Itoa(n) + `","v"`
+				await(t, "it prints "+want, func() bool {
+					printed, err := os.ReadFile(file)
+					return err == nil && strings.Contains(string(printed), want)
+				})
+			}
+			if n := master.info("replication", "connected_slaves"); n != "1" {
+				t.Errorf("%s replicas are connected", n)
+			}
+		})
 	}
 }
 

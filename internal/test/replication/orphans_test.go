@@ -144,7 +144,7 @@ func TestOrphans(t *testing.T) {
 			first.pipeline(everything("alone_")...)
 			first.pipeline(everything("shared_")...)
 			expireAll(first.client)
-			lost, to := state(first.client), offset(t, first.client)
+			lost, to := contents{idleConsumers: true}.of(first.client), offset(t, first.client)
 			first.follow(second)
 			awaitCaughtUp(t, second.client, first.client)
 			wantSame(t, second.client, first.client)
@@ -154,7 +154,7 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("it says %+v", o.Header)
 			}
 			third.pipeline(o.commands...)
-			have := state(third.client)
+			have := contents{idleConsumers: true}.of(third.client)
 			for key, value := range lost {
 				if have[key] != value {
 					t.Errorf("%s: in the file it becomes %.200q, and was %.200q", key, have[key], value)
@@ -204,10 +204,22 @@ func TestOrphansBeyondBacklog(t *testing.T) {
 	if last := o.commands[len(o.commands)-1]; last[0] != "SET" || !strings.HasPrefix(last[2], "299x") {
 		t.Errorf("it ends with %.100s", strings.Join(last, " "))
 	}
+	await(t, "INFO shows it", func() bool { return first.info("replication", "orphan_files") == "1" }) // as of a second ago
+	if err := os.RemoveAll(filepath.Join(dir, "orphans")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "INFO shows that it was deleted", func() bool { return first.info("replication", "orphan_files") == "0" })
 }
 
-// TestOrphansAfterRestart: of an old master that was ended in order, and started again, the bytes are counted.
+// TestOrphansAfterRestart: of an old master that was ended in order, and started again, the bytes are counted, whether a command or
+// a setting makes it a replica.
 func TestOrphansAfterRestart(t *testing.T) {
+	for _, how := range []string{"command", "setting"} {
+		t.Run(how, func(t *testing.T) { orphansAfterRestart(t, how == "setting") })
+	}
+}
+
+func orphansAfterRestart(t *testing.T, bySetting bool) {
 	m := &restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0"}
 	first, second := m.start(), startInstance(t, "redis")
 	defer func() { m.end() }()
@@ -221,9 +233,14 @@ func TestOrphansAfterRestart(t *testing.T) {
 	first.must("SET", "alone", "1")
 	to := offset(t, first)
 	m.end()
-	first = m.start()
-	want(t, first, "1", "GET", "alone")
-	first.must("REPLICAOF", "127.0.0.1", second.port)
+	if bySetting {
+		m.settings = []string{"replicaof", "127.0.0.1:" + second.port}
+		first = m.start()
+	} else {
+		first = m.start()
+		want(t, first, "1", "GET", "alone")
+		first.must("REPLICAOF", "127.0.0.1", second.port)
+	}
 	awaitCaughtUp(t, second.client, first)
 	wantSame(t, second.client, first)
 	o := onlyOrphans(t, m.dir)

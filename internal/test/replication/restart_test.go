@@ -2,8 +2,10 @@ package replication_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +23,8 @@ type restarting struct {
 	*testing.T
 	dir, address string
 	transport    server.Transport
-	bound        bool // as stave serve does it
+	bound        bool     // as stave serve does it
+	settings     []string // names and values in turn
 	store        *db.Store
 	end          func()
 }
@@ -35,7 +38,9 @@ func (m *restarting) start() *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	store := m.store
-	serve := m.listen(&server.Options{Transport: m.transport})
+	o := configured(m.T, m.settings...)
+	o.Transport = m.transport
+	serve := m.listen(o)
 	go func() { ended <- serve(ctx) }()
 	m.end = func() {
 		m.Helper()
@@ -123,6 +128,107 @@ func TestRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRestartWithAnotherSetting: a master whose setting replicaof is another one than before goes on where it was: as the replica of
+// who was promoted, and as a master that is told to be one.
+func TestRestartWithAnotherSetting(t *testing.T) {
+	m := &restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0"}
+	first, second := m.start(), startInstance(t, "redis")
+	defer func() { m.end() }()
+	first.must("CONFIG", "SET", "repl-ping-replica-period", "1000") // with which it would be ahead of its successor
+	_, port, _ := net.SplitHostPort(m.address)
+	second.must("REPLICAOF", "127.0.0.1", port)
+	prepare(first)
+	awaitCaughtUp(t, first, second.client)
+	m.end()
+	m.settings = []string{"replicaof", "no one"}
+	first = m.start()
+	first.must("CONFIG", "SET", "repl-ping-replica-period", "1000")
+	first.must("SET", "after", "1")
+	awaitCaughtUp(t, first, second.client)
+	wantSame(t, first, second.client)
+	wantSyncs(t, first, second.client, 0)
+	second.must("REPLICAOF", "NO", "ONE")
+	await(t, "it is alone", func() bool { return first.info("replication", "connected_slaves") == "0" })
+	m.end()
+	second.must("SET", "of the successor", "1")
+	m.settings = []string{"replicaof", "127.0.0.1:" + second.port}
+	first = m.start()
+	awaitCaughtUp(t, second.client, first)
+	wantSame(t, second.client, first)
+	wantSyncs(t, second.client, first, 0)
+	if files := orphansIn(t, m.dir); len(files) != 0 {
+		t.Errorf("%d files of orphans", len(files))
+	}
+}
+
+// promoted is a server that began as the replica that its setting names, was promoted by command, has got a replica, and was
+// ended. Its setting says now that it is a master.
+func promoted(t *testing.T) (m *restarting, replica instance) {
+	t.Helper()
+	former, replica := startInstance(t, "redis"), startInstance(t, "redis")
+	m = &restarting{T: t, dir: t.TempDir(), address: "127.0.0.1:0", settings: []string{"replicaof", "127.0.0.1:" + former.port}}
+	first := m.start()
+	awaitCaughtUp(t, former.client, first)
+	first.must("REPLICAOF", "NO", "ONE")
+	_, port, _ := net.SplitHostPort(m.address)
+	replica.must("REPLICAOF", "127.0.0.1", port)
+	awaitCaughtUp(t, first, replica.client)
+	m.end()
+	m.settings = []string{"replicaof", "no one"}
+	return m, replica
+}
+
+// TestToldToBeMaster: a promoted server whose setting says at last that it is a master goes on where its replicas are.
+func TestToldToBeMaster(t *testing.T) {
+	m, replica := promoted(t)
+	first := m.start()
+	defer func() { m.end() }()
+	first.must("SET", "after", "1")
+	awaitCaughtUp(t, first, replica.client)
+	wantSame(t, first, replica.client)
+	wantSyncs(t, first, replica.client, 0)
+}
+
+// TestStartThatFails: a server that cannot be made, or whose listener is refused, leaves nothing behind: another one on the same store
+// goes on with the stream.
+func TestStartThatFails(t *testing.T) {
+	m, second := promoted(t)
+	store, err := db.Open(m.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	o := configured(t, m.settings...)
+	o.ACLFile = filepath.Join(t.TempDir(), "none")
+	if _, err := server.New(store, o); err == nil {
+		t.Fatal("there are no users")
+	}
+	ln, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(t.Context(), ln, store, configured(t, m.settings...)); !errors.Is(err, server.ErrNoPassword) {
+		t.Fatal(err)
+	}
+	if ln, err = net.Listen("tcp", m.address); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, ln, store, nil) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	first := dial(t, m.address)
+	first.must("SET", "after", "1")
+	awaitCaughtUp(t, first, second.client)
+	wantSame(t, first, second.client)
+	wantSyncs(t, first, second.client, 0)
 }
 
 // TestFullIsOfOneMoment: while clients count, each replica that comes gets every step once: in its file, or after it.

@@ -42,8 +42,8 @@ func (l *load) run(key string) {
 			return
 		default:
 		}
-		port := masterPort(l.group.sentinels[n%len(l.group.sentinels)])
-		c, err := connect(port, l.group.password)
+		port := l.group.masterPort(l.group.sentinels[n%len(l.group.sentinels)])
+		c, err := connect(port, l.group.password, l.group.secure)
 		if err != nil {
 			time.Sleep(20 * time.Millisecond)
 			n++
@@ -145,16 +145,12 @@ func (l *load) wantKept(t *testing.T) (summary string) {
 	if confirmed == 0 {
 		t.Error("no write was confirmed")
 	}
-	master := dial(t, "127.0.0.1:"+m.port)
+	master := m.dial()
 	for _, n := range g.nodes {
 		if n == m {
 			continue
 		}
-		replica := dial(t, "127.0.0.1:"+n.port)
-		if g.password != "" {
-			master.must("AUTH", g.password)
-			replica.must("AUTH", g.password)
-		}
+		replica := n.dial()
 		awaitCaughtUp(t, master, replica)
 		wantSame(t, master, replica)
 	}

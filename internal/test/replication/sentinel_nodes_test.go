@@ -3,7 +3,9 @@
 package replication_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -69,7 +71,19 @@ func (n *member) signal(s syscall.Signal) {
 
 // ask executes a command on a connection of its own; a node that does not answer replies an empty error.
 func (n *member) ask(args ...string) resp.Reply {
-	return askAt(n.port, n.group.password, args...)
+	return n.group.askAt(n.port, n.group.password, args...)
+}
+
+// dial connects to it, as a user who may do everything.
+func (n *member) dial() *client {
+	n.t.Helper()
+	c, err := connect(n.port, n.group.password, n.group.secure)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Time{})
+	return &client{n.t, c.Conn, c.decoder}
 }
 
 // info is a field of INFO replication.
@@ -82,11 +96,14 @@ func (n *member) info(field string) string {
 	return ""
 }
 
-// connect returns a connection that gives up after a second.
-func connect(port, password string) (*caller, error) {
+// connect returns a connection that gives up after a second, encrypted unless secure is nil.
+func connect(port, password string, secure *tls.Config) (*caller, error) {
 	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
 	if err != nil {
 		return nil, err
+	}
+	if secure != nil {
+		conn = tls.Client(conn, secure)
 	}
 	c := &caller{conn, resp.NewDecoder(conn)}
 	if password != "" {
@@ -126,8 +143,8 @@ func (c *caller) call(commands ...[]string) (replies []resp.Reply, err error) {
 	return replies, nil
 }
 
-func askAt(port, password string, args ...string) resp.Reply {
-	c, err := connect(port, password)
+func (g *group) askAt(port, password string, args ...string) resp.Reply {
+	c, err := connect(port, password, g.secure)
 	if err == nil {
 		defer c.Close()
 		var replies []resp.Reply
@@ -141,7 +158,9 @@ func askAt(port, password string, args ...string) resp.Reply {
 // group is a master, its replicas, and three Sentinels that watch them.
 type group struct {
 	t         *testing.T
-	password  string // of the default user; "" for none
+	password  string      // of the default user; "" for none
+	secure    *tls.Config // of clients; nil: nothing is encrypted
+	listens   string      // the lines of a server or a Sentinel about that, with PORT; "": port PORT
 	nodes     []*member
 	sentinels []string // their ports
 }
@@ -154,6 +173,7 @@ type groupOptions struct {
 	kinds    string // a word for each node, the first of which is the master
 	settings string // lines of all nodes
 	password string
+	secure   bool // servers and Sentinels speak TLS alone
 	patient  bool // the Sentinels have their own periods, and not such as shorten a test
 	// sentinelFile is the file of a Sentinel, for its port and directory and the port of the master; nil for a short one.
 	sentinelFile func(port, dir, master string) string
@@ -171,6 +191,9 @@ func startGroup(t *testing.T, o groupOptions) *group {
 		}
 	}
 	g := &group{t: t, password: o.password}
+	if o.secure {
+		g.encrypt()
+	}
 	for _, kind := range strings.Fields(o.kinds) {
 		g.add(kind == "redis", o.settings)
 	}
@@ -181,10 +204,25 @@ func startGroup(t *testing.T, o groupOptions) *group {
 	return g
 }
 
+// encrypt lets what is added speak TLS alone, as contrib/sentinel/tls.conf has it.
+func (g *group) encrypt() {
+	g.t.Helper()
+	cert, key := certificate(g.t)
+	const at = "/etc/stave/"
+	sample := contributed(g.t, "tls.conf", "tls-port 6380\n", at+"cert.pem\n", at+"key.pem\n", at+"ca.pem\n")
+	g.secure = &tls.Config{InsecureSkipVerify: true} // it is a test's own
+	g.listens = strings.NewReplacer("tls-port 6380", "tls-port PORT", at+"cert.pem", cert, at+"key.pem", key, at+"ca.pem", cert).Replace(sample)
+}
+
+// listensOn are the lines about a port.
+func (g *group) listensOn(port string) string {
+	return "bind 127.0.0.1\n" + strings.ReplaceAll(cmp.Or(g.listens, "port PORT\n"), "PORT", port)
+}
+
 // add adds a node, which is a replica of the first one.
 func (g *group) add(isRedis bool, settings string) {
 	n := &member{t: g.t, isRedis: isRedis, dir: g.t.TempDir(), port: redisserver.FreePort(g.t), group: g}
-	text := "bind 127.0.0.1\nport " + n.port + "\ndir " + filepath.Join(n.dir, "data") + "\nrepl-diskless-sync-delay 0\nrepl-diskless-load swapdb\nmin-replicas-max-lag 5\n" + settings
+	text := g.listensOn(n.port) + "dir " + filepath.Join(n.dir, "data") + "\nrepl-diskless-sync-delay 0\nrepl-diskless-load swapdb\nmin-replicas-max-lag 5\n" + settings
 	if isRedis {
 		text += "save \"\"\nappendonly yes\n" // what it has acknowledged survives that it is killed, as here
 	}
@@ -211,8 +249,8 @@ func (g *group) add(isRedis bool, settings string) {
 // addSentinel adds a Sentinel.
 func (g *group) addSentinel(i int, o groupOptions) {
 	dir, port := g.t.TempDir(), redisserver.FreePort(g.t)
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\nsentinel failover-timeout %[3]s 6000\n",
-		port, dir, masterName, g.nodes[0].port, masterName, downAfter.Milliseconds())
+	text := g.listensOn(port) + fmt.Sprintf("dir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %[2]s %[4]d\nsentinel failover-timeout %[2]s 6000\n",
+		dir, masterName, g.nodes[0].port, downAfter.Milliseconds())
 	if o.sentinelFile != nil {
 		text = o.sentinelFile(port, dir, g.nodes[0].port)
 	}
@@ -231,9 +269,9 @@ func (g *group) addSentinel(i int, o groupOptions) {
 			g.t.Logf("the log of Sentinel %d ends with\n%s", i, log[max(0, len(log)-4000):])
 		}
 	})
-	await(g.t, "a Sentinel answers", func() bool { return askAt(port, "", "PING").String() == "PONG" })
+	await(g.t, "a Sentinel answers", func() bool { return g.askAt(port, "", "PING").String() == "PONG" })
 	if !o.patient {
-		if r := askAt(port, "", "SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "500", "ASK-PERIOD", "300"); r.IsError() {
+		if r := g.askAt(port, "", "SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "500", "ASK-PERIOD", "300"); r.IsError() {
 			g.t.Fatal(r.String())
 		}
 	}
@@ -241,8 +279,8 @@ func (g *group) addSentinel(i int, o groupOptions) {
 }
 
 // masterPort is the port of the master, as a Sentinel says; "" without an answer.
-func masterPort(sentinel string) string {
-	r := askAt(sentinel, "", "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
+func (g *group) masterPort(sentinel string) string {
+	r := g.askAt(sentinel, "", "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
 	if len(r.Items) != 2 {
 		return ""
 	}
@@ -251,9 +289,9 @@ func masterPort(sentinel string) string {
 
 // master is the node that all Sentinels call the master; nil if they do not agree.
 func (g *group) master() *member {
-	port := masterPort(g.sentinels[0])
+	port := g.masterPort(g.sentinels[0])
 	for _, sentinel := range g.sentinels[1:] {
-		if masterPort(sentinel) != port {
+		if g.masterPort(sentinel) != port {
 			return nil
 		}
 	}
@@ -302,11 +340,11 @@ func (g *group) unhealthy() string {
 		return "replicas of " + m.name() + ": " + replicas
 	}
 	for _, sentinel := range g.sentinels {
-		r := askAt(sentinel, "", "SENTINEL", "CKQUORUM", masterName)
+		r := g.askAt(sentinel, "", "SENTINEL", "CKQUORUM", masterName)
 		if r.IsError() || !strings.HasPrefix(r.String(), "OK 3 usable Sentinels") {
 			return "the Sentinel of port " + sentinel + ": " + r.String()
 		}
-		if have := sentinelField(sentinel, "num-slaves"); have != strconv.Itoa(len(g.nodes)-1) {
+		if have := g.sentinelField(sentinel, "num-slaves"); have != strconv.Itoa(len(g.nodes)-1) {
 			return "the Sentinel of port " + sentinel + " knows " + have + " replicas"
 		}
 	}
@@ -314,8 +352,8 @@ func (g *group) unhealthy() string {
 }
 
 // sentinelField is what a Sentinel says of the master.
-func sentinelField(sentinel, name string) string {
-	items := askAt(sentinel, "", "SENTINEL", "MASTER", masterName).Items
+func (g *group) sentinelField(sentinel, name string) string {
+	items := g.askAt(sentinel, "", "SENTINEL", "MASTER", masterName).Items
 	for i := 0; i+1 < len(items); i += 2 {
 		if string(items[i].Text) == name {
 			return string(items[i+1].Text)

@@ -38,7 +38,7 @@ func (g *group) fail(round int) (how string) {
 	await(g.t, how+": another master than "+old.name(), func() bool {
 		if round%3 == 2 && time.Since(asked) > 10*time.Second { // it may fail, and has to be asked for again then
 			asked = time.Now()
-			askAt(g.sentinels[round%len(g.sentinels)], "", "SENTINEL", "FAILOVER", masterName)
+			g.askAt(g.sentinels[round%len(g.sentinels)], "", "SENTINEL", "FAILOVER", masterName)
 		}
 		m := g.master()
 		return m != nil && m != old && m.info("role") == "master"
@@ -125,24 +125,40 @@ func TestSentinelConfirmed(t *testing.T) {
 	t.Log(l.wantKept(t))
 }
 
+// contributed is a file of contrib/sentinel, which has all of some texts that a test replaces.
+func contributed(t *testing.T, name string, replaced ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "contrib", "sentinel", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range replaced {
+		if !strings.Contains(string(text), one) {
+			t.Fatalf("contrib/sentinel/%s has no %q", name, one)
+		}
+	}
+	return string(text)
+}
+
+// TestSentinelWithTLS: with the lines of contrib/sentinel/tls.conf servers and Sentinels speak TLS alone, to each other too.
+func TestSentinelWithTLS(t *testing.T) {
+	g := startGroup(t, groupOptions{kinds: "stave stave redis", secure: true, patient: *isPatient})
+	l := startLoad(g, fewClients, 2)
+	g.failUnderLoad(l)
+	t.Log(l.wantKept(t))
+	for _, n := range g.nodes {
+		if port := n.ask("CONFIG", "GET", "port").Items; len(port) != 2 || string(port[1].Text) != "0" {
+			t.Errorf("%s listens on a port without TLS: %v", n.name(), port)
+		}
+	}
+}
+
 // TestSentinelWithUsers: with the files of contrib/sentinel clients need a password, and Sentinels and replicas are users that may do
 // what they need.
 func TestSentinelWithUsers(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "contrib", "sentinel", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	sample := read("sentinel.conf")
-	for _, line := range []string{"port 26379\n", "dir /var/lib/stave-sentinel\n", "10.0.0.1 6380", "5000\n", "60000\n"} { // which are replaced
-		if !strings.Contains(sample, line) {
-			t.Fatalf("contrib/sentinel/sentinel.conf has no %q", line)
-		}
-	}
+	sample := contributed(t, "sentinel.conf", "port 26379\n", "dir /var/lib/stave-sentinel\n", "10.0.0.1 6380", "5000\n", "60000\n")
 	g := startGroup(t, groupOptions{
-		kinds: "stave redis", settings: read("stave.conf"), password: "the-password-of-clients", patient: *isPatient,
+		kinds: "stave redis", settings: contributed(t, "stave.conf"), password: "the-password-of-clients", patient: *isPatient,
 		sentinelFile: func(port, dir, master string) string {
 			return strings.NewReplacer("port 26379", "port "+port, "/var/lib/stave-sentinel", dir, "10.0.0.1 6380", "127.0.0.1 "+master, "60000\n", "6000\n", "5000\n", "1500\n").Replace(sample)
 		},

@@ -66,7 +66,7 @@ func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command
 		Subcommands: slices.Concat(clientCommands(source), clientControlCommands(source), reply, clientModeCommands(source), tracking)}
 	return slices.Concat(
 		[]*command.Command{client, pubSubCommand(source), configCommand(source), monitorCommand(source), introspect.Command(table), acl.Command(source.acl),
-			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog)},
+			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog), slowlog.LogCommand(source.logs)},
 		serverCommands(source), persistenceCommands(source), replicationCommands(source), replicaofCommands(source), cluster.Commands(source.clusterNode),
 	)
 }
@@ -91,6 +91,12 @@ func (a *Caller) applyChanges(changes []acl.Change) {
 
 // slowLog is what SLOWLOG works with.
 func (of source) slowLog(c *command.Call) *slowlog.Log { return &of(c).State.SlowLog }
+
+// logs is what COMMANDLOG works with.
+func (of source) logs(c *command.Call) slowlog.Logs {
+	v := of(c).State
+	return slowlog.Logs{Slow: &v.SlowLog, LargeRequest: &v.LargeRequests, LargeReply: &v.LargeReplies}
+}
 
 // latency is what LATENCY works with. The counts of this session are flushed before, so that they are in it; those of
 // other sessions may lack their last run of equal commands.

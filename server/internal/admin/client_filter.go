@@ -12,7 +12,7 @@ import (
 )
 
 // clientFilter says which connections CLIENT LIST shows and CLIENT KILL ends: those for which each test holds. The words
-// are those of Valkey 9; it has CAPA besides, for capabilities that no client has here.
+// are those of Valkey 9.
 type clientFilter struct {
 	tests  map[string]func(*clients.Client) bool // by their words: one that comes twice holds as it came last
 	skipMe bool
@@ -99,7 +99,7 @@ func clientIDs(c *command.Call, i int) (ids []int64, err error) {
 }
 
 // filterWords are all words of filters, without NOT-.
-var filterWords = []string{"id", "type", "user", "addr", "laddr", "ip", "name", "lib-name", "lib-ver", "db", "flags", "maxage", "idle", "skipme"}
+var filterWords = []string{"id", "type", "user", "addr", "laddr", "ip", "name", "lib-name", "lib-ver", "capa", "db", "flags", "maxage", "idle", "skipme"}
 
 func isFilterWord(arg string) bool {
 	return slices.Contains(filterWords, strings.TrimPrefix(strings.ToLower(arg), "not-"))
@@ -148,6 +148,11 @@ func clientTest(c *command.Call, name string, i int, users *acl.Users) (func(*cl
 		return func(c *clients.Client) bool { return *c.Name.Load() == value }, nil
 	case "lib-name":
 		return func(c *clients.Client) bool { return *c.Library.Load() == value }, nil
+	case "capa":
+		if strings.Trim(value, "r") != "" || value == "" {
+			return nil, command.Errorf("ERR Unknown capa found in the provided filter: %s", command.Quoted(c.Arg(i)))
+		}
+		return func(c *clients.Client) bool { return c.Redirect.Load() }, nil
 	case "lib-ver":
 		return func(c *clients.Client) bool { return *c.Version.Load() == value }, nil
 	}

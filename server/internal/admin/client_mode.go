@@ -16,6 +16,7 @@ func clientModeCommands(of source) []*command.Command {
 			Run: of.on(func(a *Caller, c *command.Call) error { return setMode(c, a.Client.NoEvict.Store) })},
 		{Name: "client|no-touch", Arity: 3, Flags: command.OfSession,
 			Run: of.on(func(a *Caller, c *command.Call) error { return setMode(c, a.Client.NoTouch.Store) })},
+		{Name: "client|capa", Arity: -3, Flags: command.OfSession, Run: of.on(clientCapa)},
 	}
 }
 
@@ -29,6 +30,16 @@ func setMode(c *command.Call, set func(bool)) error {
 		set(false)
 	default:
 		return command.ErrSyntax
+	}
+	return c.OK()
+}
+
+// clientCapa is CLIENT CAPA, of Valkey: what the client can do. A word that is not known has no effect.
+func clientCapa(a *Caller, c *command.Call) error {
+	for i := 2; i < len(c.Args); i++ {
+		if c.Args.Is(i, "redirect") {
+			a.Client.Redirect.Store(true)
+		}
 	}
 	return c.OK()
 }

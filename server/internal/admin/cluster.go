@@ -21,7 +21,7 @@ func (of source) clusterNode(c *command.Call) cluster.Node {
 	}
 	n := cluster.Node{
 		Enabled: a.State.Options.Cluster, Store: a.State.Store, IP: setting("cluster-announce-ip"), Hostname: setting("cluster-announce-hostname"),
-		Preferred: setting("cluster-preferred-endpoint-type"), IsTLS: a.IsTLS, ReadOnly: &a.Client.ReadOnly, MaxReply: a.State.Options.MaxReply,
+		Preferred: setting("cluster-preferred-endpoint-type"), IsTLS: a.IsTLS, ReadOnly: &a.Client.ReadOnly, Redirect: a.Client.Redirect.Load(), MaxReply: a.State.Options.MaxReply,
 	}
 	host, port, err := net.SplitHostPort(a.Client.Local)
 	if err != nil { // a Unix socket

@@ -74,6 +74,11 @@ func replconfCommand(a *Caller, c *command.Call) error {
 			}
 			peer.RDBOnly = only == 1
 		case c.Args.Is(i, "version"):
+			version, ok := replication.ParseVersion(string(c.Arg(i + 1)))
+			if !ok {
+				return command.Errorf("ERR Unrecognized version format: %s", command.Quoted(c.Arg(i+1)))
+			}
+			peer.Valkey = version
 		case c.Args.Is(i, "ack"), c.Args.Is(i, "getack"):
 			return shared.ErrNoReply // of one that is no replica: nothing, as in Redis
 		default:

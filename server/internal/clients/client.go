@@ -36,6 +36,7 @@ type Client struct {
 	Watched                atomic.Int64                     // keys
 	NoEvict, NoTouch       atomic.Bool                      // as CLIENT NO-EVICT and NO-TOUCH have set them
 	ReadOnly               atomic.Bool                      // as READONLY has set it
+	Redirect               atomic.Bool                      // a replica sends it to its master: CLIENT CAPA
 	Peer                   atomic.Pointer[replication.Peer] // what REPLCONF has said; nil for nothing
 	IsReplica              atomic.Bool                      // it gets the stream
 	Tracking               tracking.Client

@@ -26,6 +26,7 @@ type Node struct {
 	Preferred     string       // cluster-preferred-endpoint-type: how the node is named to clients
 	IsTLS         bool         // the client's connection is encrypted
 	ReadOnly      *atomic.Bool // what READONLY has set
+	Redirect      bool         // the client is sent to a replica's master, unless it has set that
 	MaxReply      int          // bytes
 }
 
@@ -72,6 +73,18 @@ func (at asker) inCluster(run func(*Node, *command.Call) error) func(*command.Ca
 	}
 }
 
+// setReadOnly makes a handler of READONLY or READWRITE, which mean something in cluster mode and after CLIENT CAPA redirect.
+func (at asker) setReadOnly(to bool) func(*command.Call) error {
+	return func(c *command.Call) error {
+		n := at(c)
+		if !n.Enabled && !n.Redirect {
+			return errNoCluster
+		}
+		n.ReadOnly.Store(to)
+		return c.OK()
+	}
+}
+
 // change is a row of CLUSTER that would change the cluster.
 func (at asker) change(name string, arity int, flags command.Flag) *command.Command {
 	return at.question(name, arity, flags, refuseChange)
@@ -88,9 +101,9 @@ func Commands(node func(*command.Call) Node) []*command.Command {
 	return command.InGroup(command.GroupCluster, []*command.Command{
 		{Name: "cluster", Arity: -2, Subcommands: at.subcommands()},
 		{Name: "readonly", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
-			Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(true); return c.OK() })},
+			Run: at.setReadOnly(true)},
 		{Name: "readwrite", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
-			Run: at.inCluster(func(n *Node, c *command.Call) error { n.ReadOnly.Store(false); return c.OK() })},
+			Run: at.setReadOnly(false)},
 		{Name: "asking", Arity: 1, Flags: command.Fast | command.ConnectionCategory,
 			Run: at.inCluster(func(_ *Node, c *command.Call) error { return c.OK() })},
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/shared"
 )
@@ -31,6 +32,7 @@ type Situation struct {
 	State *shared.State
 	Store *db.Store // of the session's namespace
 
+	Client     *clients.Client                                // of the session
 	Multi      *Multi                                         // what MULTI has gathered; nil outside of it
 	Permit     func(*command.Command, [][]byte) error         // nil: the user may do everything
 	NoWrites   func(*command.Command, [][]byte) bool          // whether EVAL or FCALL is of a script that says it writes nothing
@@ -78,12 +80,25 @@ func Decide(r *Request, s *Situation) (Verdict, error) {
 	switch {
 	case s.State.Pause.Active.Load() && s.Driven && isPaused(r, s):
 		return Later, nil
+	case s.InLoop && evictsFirst(r, s):
+		return Aside, nil
 	case s.Multi == nil && mayShare(r, s):
 		return Batch, nil
 	case s.InLoop && !staysInLoop(r, s):
 		return Aside, nil
 	}
 	return Here, nil
+}
+
+// evictsFirst reports whether keys are to be evicted before a request adds something, which may need the disk. It is not for
+// what is queued only.
+func evictsFirst(r *Request, s *Situation) bool {
+	cmd := r.Command
+	grows := cmd.Flags&(command.DenyOOM|command.RunsScript) != 0
+	if s.Multi != nil {
+		grows = cmd.Name == "exec" && s.Multi.Grows
+	}
+	return grows && s.State.IsOverBound()
 }
 
 // isPaused reports whether a pause concerns a request. One of writes concerns what a replica would get of it.

@@ -35,10 +35,10 @@ func (m *Multi) Add(r *Request, s *Situation, bytes int) (keys []string) {
 	return m.Keys[others:]
 }
 
-// isShort reports whether EXEC takes little time.
+// isShort reports whether EXEC takes little time. What MONITOR shows must not be repeated, and EXEC is if it has to read from the disk.
 func (m *Multi) isShort(s *Situation) bool {
 	return !m.IsLong && !m.WholeStore && (!m.Writes || s.Store.Waiters(m.Keys...) <= maxWoken) &&
-		m.Len <= MaxBatch && m.Bytes <= 2*MaxBatchBytes && s.Watched <= MaxBatch && s.State.NotifiesQuickly(m.Bytes, m.Len)
+		m.Len <= MaxBatch && m.Bytes <= 2*MaxBatchBytes && s.Watched <= MaxBatch && s.State.NotifiesQuickly(m.Bytes, m.Len) && !s.State.Hub.Monitored()
 }
 
 // hasOneSlot reports whether all keys of an EXEC have one slot; so have none. It hashes every key, so EXEC of a long queue

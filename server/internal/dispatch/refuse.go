@@ -34,7 +34,7 @@ func refusal(r *Request, s *Situation) error {
 			return err
 		}
 	}
-	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows) {
+	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows, !s.InLoop) {
 		return shared.ErrOutOfMemory
 	}
 	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
@@ -46,6 +46,11 @@ func refusal(r *Request, s *Situation) error {
 // refusesAsReplica says why a replica does not execute a request: its master alone writes, and what it has may be too old.
 func refusesAsReplica(r *Request, s *Situation) error {
 	cmd := r.Command
+	if cmd.IsWrite() || cmd.Flags&command.ReadOnly != 0 && !s.Client.ReadOnly.Load() {
+		if err := s.State.RedirectOf(s.Client); err != nil {
+			return err
+		}
+	}
 	if cmd.IsWrite() { // what EXEC runs was refused when it was queued, or its commit is
 		return shared.ErrReplica
 	}

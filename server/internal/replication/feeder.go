@@ -17,6 +17,7 @@ type Peer struct {
 	Address string // that others reach it by, if that is not the one of its connection
 	EOF     bool   // it takes a file whose end is a mark
 	PSYNC2  bool   // it takes another id with CONTINUE
+	Valkey  int    // its version as ParseVersion has it; 0: it has not said, as Redis never does
 	RDBOnly bool   // it wants the file, and no stream
 }
 
@@ -26,7 +27,7 @@ type Ask struct {
 	Remote string // of its connection
 	ReplID string // that it knows; "?" for none
 	Next   int64  // number of the first byte that it lacks, from 1
-	SYNC   bool   // by the old command, to which nothing is replied
+	SYNC   bool   // by the old command, to which nothing is replied, and after which nothing need be acknowledged: redis-cli --replica
 }
 
 // Limits bound what the master keeps for a replica. A zero is none.
@@ -176,7 +177,7 @@ func (f *Feeder) Check(now time.Time) error {
 	limits := f.limits()
 	above := limits.Soft > 0 && f.waits(s.offset) > limits.Soft
 	switch {
-	case f.phase >= loading && limits.Silence > 0 && now.Sub(f.heard) > limits.Silence:
+	case f.phase >= loading && limits.Silence > 0 && now.Sub(f.heard) > limits.Silence && !f.ask.SYNC:
 		f.err = ErrSilent
 	case !above:
 		f.aboveSoft = time.Time{}
@@ -277,11 +278,12 @@ func (f *Feeder) Out(now time.Time) (out []byte, err error) {
 	return out, nil
 }
 
-// HasAll reports whether a replica that gets the stream has acknowledged all of it; also true of others.
+// HasAll reports whether a replica that gets the stream has acknowledged all of it, or was given it where it acknowledges
+// nothing; also true of others.
 func (f *Feeder) HasAll() bool {
 	f.stream.mu.Lock()
 	defer f.stream.mu.Unlock()
-	return f.phase != online || f.acked >= f.stream.offset
+	return f.phase != online || f.acked >= f.stream.offset || f.ask.SYNC && f.waits(f.stream.offset) == 0
 }
 
 // In takes bytes that the replica sends, in any split: its acknowledgements, REPLCONF ACK with the offset that it has applied,

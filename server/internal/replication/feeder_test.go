@@ -253,6 +253,20 @@ func TestGivenUp(t *testing.T) {
 	check(silent, replication.ErrSilent)
 	p.stream.Detach(silent)
 
+	tool, _ := p.attach(replication.Ask{ReplID: "?", Next: -1, SYNC: true})
+	p.full(tool)
+	p.in(tool, "REPLCONF", "ACK", "0") // the only one that redis-cli --replica sends
+	p.write(0, "SET", "k", "v")
+	p.now = p.now.Add(time.Hour)
+	check(tool, nil)
+	if tool.HasAll() {
+		t.Error("it has all before it was given that")
+	}
+	if p.out(tool); !tool.HasAll() {
+		t.Error("it is waited for")
+	}
+	p.stream.Detach(tool)
+
 	slow, _ := p.attach(replication.Ask{ReplID: p.stream.Position().ID, Next: 1})
 	p.write(0, "SET", "k", strings.Repeat("v", 200))
 	check(slow, nil)

@@ -79,7 +79,7 @@ func (m *Feeders) limits() Limits {
 // Join adds a replica. The first one lets the stream begin, for which transactions that run are waited for. over is called
 // with the log locked, once, when more waits for the replica than the limit.
 func (m *Feeders) Join(ask Ask, over func(), now time.Time) (*Feeder, error) {
-	if err := m.begin(); err != nil {
+	if err := m.begin(ask.Peer); err != nil {
 		return nil, err
 	}
 	if !m.Stream.serves(&ask) {
@@ -98,10 +98,16 @@ func (m *Feeders) Join(ask Ask, over func(), now time.Time) (*Feeder, error) {
 	return f, nil
 }
 
-// begin begins the capture, unless there is one.
-func (m *Feeders) begin() error {
+// begin begins the capture for a replica, unless there is one.
+func (m *Feeders) begin(p Peer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.follows && m.stop == nil {
+		m.setVersion()
+	}
+	if _, err := m.versionFor(p); err != nil {
+		return err
+	}
 	if m.idle != nil {
 		m.idle.Stop()
 		m.idle = nil
@@ -216,9 +222,13 @@ func (m *Feeders) Quiesce() {
 func (m *Feeders) Write(ctx context.Context, f *Feeder, snapshot *db.Store, w io.Writer) error {
 	o := redisfile.ExportOptions{Aux: f.aux()}
 	m.mu.Lock()
-	o.Version = m.version
+	version, err := m.versionFor(f.ask.Peer)
 	m.mu.Unlock()
-	_, err := redisfile.ExportRDB(ctx, snapshot, w, o)
+	if err != nil {
+		return err
+	}
+	o.Version = version
+	_, err = redisfile.ExportRDB(ctx, snapshot, w, o)
 	return err
 }
 

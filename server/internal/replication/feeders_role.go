@@ -2,6 +2,8 @@ package replication
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/redisfile"
@@ -20,13 +22,15 @@ func (m *Feeders) Resume() {
 	}
 }
 
-// Follow makes a master's stream that of a replica, which goes on where it is: note makes the store a replica, and asks for
-// the position when nothing can be written any more. Replicas stay connected.
-func (m *Feeders) Follow(note func(at func() (Origin, bool)) error) error {
+// Follow makes a master's stream that of a replica, which goes on where it is, or before Start where Stop has kept it: note makes
+// the store a replica, and asks for the position when nothing can be written any more. Replicas stay connected.
+func (m *Feeders) Follow(note func(at func(kept []byte) (Origin, bool)) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := note(m.Stream.demote); err != nil {
-		m.Stream.lead()
+	if err := note(m.demote); err != nil {
+		if m.Stream.lead(); m.stop == nil {
+			m.Stream.End()
+		}
 		return err
 	}
 	if m.stop != nil {
@@ -35,6 +39,17 @@ func (m *Feeders) Follow(note func(at func() (Origin, bool)) error) error {
 	}
 	m.follow()
 	return nil
+}
+
+// demote makes the stream a replica's. kept is what Stop has, if the stream was not taken up.
+func (m *Feeders) demote(kept []byte) (at Origin, ok bool) {
+	if kept != nil && m.stop == nil {
+		m.Stream.Begin()
+		if !m.Stream.resume(kept, m.Stream.Position().Offset) {
+			m.Stream.End()
+		}
+	}
+	return m.Stream.demote()
 }
 
 // follow is called when the store is a replica.
@@ -83,4 +98,38 @@ func (m *Feeders) setVersion() (timed bool) {
 		m.version = redisfile.NewestVersion
 	}
 	return timed
+}
+
+// A Valkey says which it is, by REPLCONF version. It loads files of Redis up to 7.2, and since Valkey 9 its own, in which hashes
+// have deadlines of fields in a form of their own.
+
+// firstTimed is the first Valkey that has them, as the text that a replica says of itself to get them.
+const firstTimed = "9.0.0"
+
+// ErrUntimed refuses an older one where they are sent.
+var ErrUntimed = errors.New("a Valkey before 9 has no deadlines of fields, and they are sent (repl-compat 7.4)")
+
+// versionFor is the version of the file for a replica. m.mu is locked.
+func (m *Feeders) versionFor(p Peer) (version int, err error) {
+	first, _ := ParseVersion(firstTimed)
+	switch {
+	case m.version == oldVersion || p.Valkey == 0:
+		return m.version, nil
+	case p.Valkey < first:
+		return 0, ErrUntimed
+	}
+	return redisfile.ValkeyVersion, nil
+}
+
+// ParseVersion makes a number of the text of a version, such as 9.1.2: three numbers up to 255. A later one is greater.
+func ParseVersion(text string) (version int, ok bool) {
+	parts := strings.Split(text, ".")
+	for _, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return 0, false
+		}
+		version = version<<8 | int(n)
+	}
+	return version, len(parts) == 3
 }

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func following(t *testing.T, o Origin) (*db.Store, *Feeders) {
 			t.Error(err)
 		}
 	})
-	if err := serverside.DB.SetReplicaAt(store, []byte{serverside.IsReplica}, func() (Origin, bool) { return o, true }); err != nil {
+	if err := serverside.DB.SetReplicaAt(store, []byte{serverside.IsReplica}, func([]byte) (Origin, bool) { return o, true }); err != nil {
 		t.Fatal(err)
 	}
 	m := NewFeeders(store)
@@ -54,8 +55,8 @@ func TestLeadCapturesFirst(t *testing.T) {
 		t.Error("the stream of a master without replicas does not end")
 	}
 	var stood Origin
-	if err := m.Follow(func(at func() (Origin, bool)) error {
-		stood, _ = at()
+	if err := m.Follow(func(at func([]byte) (Origin, bool)) error {
+		stood, _ = at(nil)
 		return serverside.DB.SetReplicaAt(store, []byte{serverside.IsReplica}, at)
 	}); err != nil {
 		t.Fatal(err)
@@ -93,5 +94,42 @@ func TestStopKeepsPosition(t *testing.T) {
 	}
 	if o, ok := serverside.DB.Origin(store); !ok || o != after {
 		t.Errorf("it stands at %+v, %v, want %+v", o, ok, after)
+	}
+}
+
+// TestFollowWhereItWasKept: a store whose stream was kept, and is not taken up yet, becomes a replica there, in one commit. If it
+// cannot, the stream is kept still.
+func TestFollowWhereItWasKept(t *testing.T) {
+	store, before := following(t, at("a", 1000, 0))
+	if err := before.Lead(func() error { return serverside.DB.SetReplicaOf(store, nil, false) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.String("k").Put([]byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	kept := before.Stream.Position()
+	if err := before.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	m, refused := NewFeeders(store), errors.New("refused")
+	if err := m.Follow(func(func([]byte) (Origin, bool)) error { return refused }); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	if _, begun := m.Stream.Origin(); begun {
+		t.Error("a stream has begun that nothing is captured for")
+	}
+	err := m.Follow(func(at func([]byte) (Origin, bool)) error {
+		return serverside.DB.SetReplicaAt(store, []byte{serverside.IsReplica}, at)
+	})
+	if o, ok := serverside.DB.Origin(store); err != nil || !ok || o.Offset != kept.Offset || string(o.ReplID[:]) != kept.ID || m.Stream.Position() != kept {
+		t.Errorf("it stands at %+v, %v, its stream at %+v, want %+v; %v", o, ok, m.Stream.Position(), kept, err)
+	}
+	if f := m.Stream.Figures(time.Now()); f.Former != id["a"] || f.FormerEnd != 1000 {
+		t.Errorf("of the id before it knows %+v", f)
+	}
+	// It was kept for one: a store that is written to, or a replica, stands elsewhere.
+	begins := func() error { t.Error("something is kept still"); return nil }
+	if value, err := serverside.DB.TakeReplication(store, begins); value != nil || err != nil {
+		t.Errorf("%q, %v", value, err)
 	}
 }

@@ -86,6 +86,7 @@ type Link struct {
 	partial bool // the master has continued from the known origin
 	asked   bool // the master was asked to become one
 	took    bool // and is one
+	early   bool // see AskedEarly
 	theirs  History
 	info    int // bytes of the master's INFO that have not arrived
 
@@ -123,6 +124,7 @@ const (
 	stepPort
 	stepAddress
 	stepCapabilities
+	stepVersion
 	stepHistory
 	stepPSYNC
 	stepFile
@@ -263,6 +265,9 @@ func (l *Link) reply(line string) error {
 		if line[0] == '-' {
 			return refused("REPLCONF", line)
 		}
+		l.step = stepVersion
+		l.send("REPLCONF", "version", firstTimed)
+	case stepVersion: // which Redis refuses to know
 		l.askHistory()
 	case stepHistory:
 		return l.beginInfo(line)
@@ -340,8 +345,8 @@ func (l *Link) synchronized(line string) (err error) {
 		if l.at.ReplID, err = parseReplID(words[1]); err == nil {
 			l.at.Offset, err = parseOffset(words[2])
 		}
-		l.theirs = l.theirs.now(words[1], l.at.Offset, l.asked)
-		l.step, l.took = stepFile, l.asked
+		l.theirs = l.theirs.now(words[1], l.at.Offset)
+		l.step, l.early, l.took = stepFile, l.asked && !l.took, l.asked
 	case len(words) >= 1 && len(words) <= 2 && words[0] == "+CONTINUE":
 		if !l.options.Known {
 			return errors.New("the master continued a stream that the replica has nothing of")

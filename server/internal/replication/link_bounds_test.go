@@ -19,7 +19,7 @@ func bounded(t *testing.T, most int) (l *Link, passedOn *bytes.Buffer) {
 		Load: func(io.Reader, Origin, func(io.Reader) error) (int, error) { panic("nothing is to be loaded") },
 	})
 	l.mostTransaction = most
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	return l, passedOn

@@ -34,22 +34,22 @@ func (h History) common(other History) (offset int64, ok bool) {
 	return offset, ok
 }
 
-// now is the history of a server that had h a moment ago, and has this stream. One that has become the master meanwhile
-// continues the one of before.
-func (h History) now(id string, offset int64, becameMaster bool) History {
-	switch {
-	case h.ID == id:
-		h.Offset = offset
-		return h
-	case becameMaster:
-		return History{ID: id, Offset: offset, Former: h.ID, FormerEnd: h.Offset}
+// now is the history of a server that had h a moment ago, and has this stream.
+func (h History) now(id string, offset int64) History {
+	if h.ID != id { // it is not the one of a moment ago
+		return History{ID: id, Offset: offset}
 	}
-	return History{ID: id, Offset: offset} // it is not the one of a moment ago
+	h.Offset = offset
+	return h
 }
 
 // History is the master's when it begins to send everything. If the link did not ask, or the master does not tell, it is the
 // master's stream alone.
 func (l *Link) History() History { return l.theirs }
+
+// AskedEarly reports whether the master begins to send everything and has become one after it was asked for its history. What it
+// said is no answer then: it may have got more of this server's stream since. Another link is to ask again.
+func (l *Link) AskedEarly() bool { return l.early }
 
 // askHistory asks for it, if the replica has a stream.
 func (l *Link) askHistory() {

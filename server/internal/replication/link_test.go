@@ -105,7 +105,7 @@ func effects(did []string) (list []string) {
 // TestLinkInPieces: whatever the pieces in which a master's bytes arrive, the same is done, and the position at the end is
 // that of the last command that did something.
 func TestLinkInPieces(t *testing.T) {
-	greeting := "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1000\r\n\n\n"
+	greeting := "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1000\r\n\n\n"
 	want := []string{"load RDB! 1000", "0:SET a 1", "3:INCR b", "0:INCR c", "0:FLUSHALL", "0:DEL x", "0:SET last \r\n"}
 	for _, file := range []string{"$EOF:" + marker + "\r\nRDB!" + marker, "$4\r\nRDB!"} {
 		text := greeting + file + stream
@@ -162,7 +162,7 @@ func linkAt(r *recorder, offset int64) *replication.Link {
 	o := replication.Options{Known: true, Origin: replication.Origin{Offset: offset}}
 	copy(o.Origin.ReplID[:], replid)
 	l := replication.NewLink(o, r.replica())
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
 		panic(err)
 	}
 	l.Sent(len(l.Output()))
@@ -202,7 +202,7 @@ func TestLinkSaysWhatIsOnDisk(t *testing.T) {
 	replica.Written = func() uint64 { return written }
 	replica.IsOnDisk = func(n uint64) bool { return n <= onDisk }
 	l := replication.NewLink(o, replica)
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	l.Sent(len(l.Output()))
@@ -247,7 +247,7 @@ func TestLinkStops(t *testing.T) {
 func TestLinkIntroduces(t *testing.T) {
 	hello := command("PING")
 	port := command("REPLCONF", "listening-port", "7000")
-	capabilities := command("REPLCONF", "capa", "eof", "capa", "psync2")
+	capabilities := command("REPLCONF", "capa", "eof", "capa", "psync2") + command("REPLCONF", "version", "9.0.0")
 	anew := command("PSYNC", "?", "-1")
 	secret := replication.Options{ListeningPort: "7000", User: "u", Password: "p"}
 	known := replication.Options{ListeningPort: "7000", Known: true, Origin: replication.Origin{Offset: 9}}
@@ -258,23 +258,23 @@ func TestLinkIntroduces(t *testing.T) {
 		says    string
 		fails   string
 	}{
-		{replication.Options{ListeningPort: "7000"}, "+PONG\r\n+OK\r\n+OK\r\n", hello + port + capabilities + anew, ""},
-		{secret, "-NOAUTH Authentication required.\r\n+OK\r\n+OK\r\n+OK\r\n", hello + command("AUTH", "u", "p") + port + capabilities + anew, ""},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10"), ""},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE " + marker + "\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10") + command("REPLCONF", "ACK", "9"), ""},
+		{replication.Options{ListeningPort: "7000"}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n", hello + port + capabilities + anew, ""},
+		{secret, "-NOAUTH Authentication required.\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n", hello + command("AUTH", "u", "p") + port + capabilities + anew, ""},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n-ERR Unrecognized REPLCONF option: version\r\n$0\r\n\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10"), ""},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE " + marker + "\r\n", hello + port + capabilities + command("INFO", "replication") + command("PSYNC", replid, "10") + command("REPLCONF", "ACK", "9"), ""},
 		{replication.Options{}, "-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n", "", "set masterauth"},
 		{secret, "-NOAUTH Authentication required.\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n", "", "WRONGPASS"},
 		{secret, "-NOAUTH Authentication required.\r\n-ERR unknown command 'AUTH', with args beginning with: 'u' 'p' \r\n", "", "unknown command 'AUTH'"},
 		{replication.Options{}, "-LOADING Redis is loading the dataset in memory\r\n", "", "LOADING"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n-NOMASTERLINK Can't SYNC while not connected with my master\r\n", "", "NOMASTERLINK"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n", "", "nothing of"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC short 1\r\n", "", "id of its replication"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " -1\r\n", "", "offset"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$x\r\n", "", "announced"},
-		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$EOF:short\r\n", "", "announced"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n-NOMASTERLINK Can't SYNC while not connected with my master\r\n", "", "NOMASTERLINK"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE\r\n", "", "nothing of"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC short 1\r\n", "", "id of its replication"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " -1\r\n", "", "offset"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$x\r\n", "", "announced"},
+		{replication.Options{}, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1\r\n$EOF:short\r\n", "", "announced"},
 		{replication.Options{}, strings.Repeat("x", 5000), "", "no end"},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n*1\r\n$x\r\n", "", "stream"},
-		{known, "+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n" + command("SELECT", "x"), "", "database"},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n*1\r\n$x\r\n", "", "stream"},
+		{known, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n" + command("SELECT", "x"), "", "database"},
 	} {
 		l := replication.NewLink(tt.o, (&recorder{}).replica())
 		var err error
@@ -297,7 +297,7 @@ func TestLinkIntroduces(t *testing.T) {
 
 // TestLinkFileCut: a file that is cut, or does not end as it should, is none.
 func TestLinkFileCut(t *testing.T) {
-	greeting := "+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1000\r\n"
+	greeting := "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " + replid + " 1000\r\n"
 	for _, file := range []string{"$EOF:" + marker + "\r\nRDB!" + replid, "$EOF:" + marker + "\r\nRDB!" + marker[:39], "$5\r\nRDB!x", "$9\r\nRD"} {
 		r := &recorder{}
 		if err := drive(replication.NewLink(replication.Options{}, r.replica()), greeting+file, 1<<20, false); err == nil || len(r.did) > 0 {
@@ -309,8 +309,8 @@ func TestLinkFileCut(t *testing.T) {
 // FuzzLink: a master may send anything, in any pieces: no panic, and nothing that was not applied is acknowledged.
 func FuzzLink(f *testing.F) {
 	for _, seed := range []string{stream, command("MULTI") + stream, "\n\n", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$9999999999\r\n"} {
-		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n"+seed), uint8(7))
-		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n$0\r\n\r\n+FULLRESYNC "+replid+" 7\r\n$EOF:"+marker+"\r\nRDB!"+marker+seed), uint8(3))
+		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+CONTINUE\r\n"+seed), uint8(7))
+		f.Add([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n+FULLRESYNC "+replid+" 7\r\n$EOF:"+marker+"\r\nRDB!"+marker+seed), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, n uint8) {
 		r := &recorder{}

@@ -15,7 +15,7 @@ import (
 // is loaded, so whatever is killed after that, and whatever fails, leaves it there.
 //
 //	S5  No byte of its stream that a server alone has is replaced before it is in a file, or is counted there as not known any
-//	    more. A master that was killed, or restarted with another replicaof, has no stream.
+//	    more. A master that was killed has no stream.
 //
 // Where the two parted the master says (Link.History). If it does not, all of the backlog is kept of a server that was a
 // master, and nothing of one that was a replica: its master has that.

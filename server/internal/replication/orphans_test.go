@@ -203,7 +203,7 @@ func TestLinkAsksForHistory(t *testing.T) {
 	} {
 		for _, size := range []int{1, 7, 1000} {
 			l := NewLink(Options{Known: true, Origin: at("a", 40, 0)}, Replica{})
-			text := "+PONG\r\n+OK\r\n+OK\r\n" + tt.reply + full
+			text := "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n" + tt.reply + full
 			for len(text) > 0 {
 				n := min(size, len(text))
 				if _, err := l.Feed([]byte(text[:n])); err != nil {
@@ -219,16 +219,25 @@ func TestLinkAsksForHistory(t *testing.T) {
 			}
 		}
 	}
-	// One that was asked to become the master had the stream of this server until then.
+	// One that was asked to become the master may have got more of this server's stream until then.
 	heir := NewLink(Options{Known: true, Origin: at("a", 40, 0), TakeOver: true}, Replica{})
-	if _, err := heir.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n" + info("role:slave", "master_replid:"+id["a"], "master_replid2:"+none, "master_repl_offset:35", "second_repl_offset:-1") + full)); err != nil {
+	if _, err := heir.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n" + info("role:slave", "master_replid:"+id["a"], "master_replid2:"+none, "master_repl_offset:35", "second_repl_offset:-1") + full)); err != nil {
 		t.Fatal(err)
 	}
-	if h := heir.History(); !heir.TookOver() || h != (History{id["b"], 77, id["a"], 35}) {
-		t.Errorf("of one that has become the master: %+v", h)
+	if !heir.TookOver() || !heir.AskedEarly() {
+		t.Errorf("of one that has become the master: took over %v, asked early %v", heir.TookOver(), heir.AskedEarly())
+	}
+	// One that was asked before, and whose reply was lost, is the master already.
+	again := NewLink(Options{Known: true, Origin: at("a", 40, 0), TakeOver: true}, Replica{})
+	if _, err := again.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n" + info("role:master", "master_replid:"+id["b"], "master_replid2:"+id["a"], "master_repl_offset:77", "second_repl_offset:36") +
+		"-ERR " + isMaster + ".\r\n" + full)); err != nil {
+		t.Fatal(err)
+	}
+	if h := again.History(); !again.TookOver() || again.AskedEarly() || h != (History{id["b"], 77, id["a"], 35}) {
+		t.Errorf("of one that had become the master: asked early %v, %+v", again.AskedEarly(), h)
 	}
 	l := NewLink(Options{Known: true}, Replica{})
-	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n$99999999\r\n")); err == nil {
+	if _, err := l.Feed([]byte("+PONG\r\n+OK\r\n+OK\r\n+OK\r\n$99999999\r\n")); err == nil {
 		t.Error("a reply of 100 MB is waited for")
 	}
 }

@@ -102,7 +102,7 @@ func (s *Session) runScript(r *execution) error {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
-	r.noMemory = !r.mayGrow && s.State.MemoryIsShort(!r.within)
+	r.noMemory = !r.mayGrow && s.State.MemoryIsShort(!r.within, !r.within && !r.where.InLoop)
 	if len(r.Script.Keys) > manyKeys {
 		r.declared = make(map[string]struct{}, len(r.Script.Keys))
 		for _, key := range r.Script.Keys {
@@ -207,8 +207,11 @@ func (r *execution) attempt() (err error) {
 	} else {
 		err = engine.RunFunction(r.function, &r.Script, r.Call.Out)
 	}
-	if errors.Is(err, script.ErrSteps) || errors.Is(err, shared.ErrLong) {
+	switch {
+	case errors.Is(err, script.ErrSteps), errors.Is(err, shared.ErrLong):
 		err = shared.ErrLong
+	case errors.Is(err, shared.ErrOnDisk):
+		err = shared.ErrOnDisk
 	}
 	if err == nil && r.Call.Out.Dropped() {
 		err = r.errExceeded()

@@ -73,6 +73,7 @@ type request struct {
 	postponed  bool             // it was not executed: see batching.postpones
 	alone      bool             // a script that was rolled back, and is executed after the transaction
 	outcome    outcome
+	reply      int // bytes
 }
 
 // outcome is how a request of a batch has ended. It is counted when the transaction has been
@@ -232,6 +233,7 @@ func (b *Batch) noteExecuted(from int, start time.Time) {
 			r.session.part.attempt.Count(&r.session.server.Counters)
 			r.session.counts.of(r.command).countRequest(r, took/time.Duration(executed), &r.session.server.Counters)
 			r.session.feedMonitors(r.command, r.args)
+			r.session.server.NoteLarge(&r.session.client, r.command, r.args, r.reply)
 		}
 	}
 	b.end(from)
@@ -335,11 +337,12 @@ func (r *request) run(tx *db.Tx) (handedOver bool, err error) {
 	from := s.out.Len()
 	s.call = command.Call{Host: &s.host, Command: r.command, Args: r.args, FirstKey: r.firstKey, Tx: tx, Out: &s.out}
 	refusal, err := s.unit.runOne(&s.call, from+s.room.most(r.command))
+	r.reply = s.out.Len() - from
 	switch {
 	case err == shared.ErrNoRoom:
 		s.room.await(r.command, r.parserMark, from)
 		r.postponed = true
-	case (err == shared.ErrLong || err == shared.ErrRestart) && s.inLoop:
+	case (isLong(err) || err == shared.ErrRestart) && s.inLoop:
 		s.out.Truncate(from)
 		s.leave(r.parserMark)
 		r.postponed = true

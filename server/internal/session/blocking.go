@@ -191,7 +191,9 @@ func (w *waiting) finish(b *blocked, end clients.End) {
 	case end == clients.Unblocked:
 		err = command.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	case end == clients.Demoted:
-		err = command.Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+		if err = s.server.RedirectOf(&s.client); err == nil {
+			err = command.Error("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+		}
 	default:
 		var ticket db.Ticket
 		ticket, err = b.Waiter.Result()
@@ -209,6 +211,7 @@ func (w *waiting) finish(b *blocked, end clients.End) {
 	}
 	s.server.NoteSlow(&s.client, b.took+time.Since(s.counts.since), b.command, b.args, 0)
 	s.finish(b.command, from, err)
+	s.server.NoteLarge(&s.client, b.command, b.args, s.out.Len()-from)
 }
 
 // Wait waits until a blocked session can continue, or ctx ends. It is for drivers that have nothing

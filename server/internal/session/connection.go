@@ -70,6 +70,7 @@ func resetCommand(s *Session, c *command.Call) error {
 	s.client.NoEvict.Store(false)
 	s.client.NoTouch.Store(false)
 	s.client.ReadOnly.Store(false)
+	s.client.Redirect.Store(false)
 	s.replies = replyOn
 	s.who.forget()
 	c.Out.Simple("RESET")

@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/server/internal/arena"
 	"github.com/stavedb/stave/server/internal/dispatch"
 	"github.com/stavedb/stave/server/internal/shared"
+	"github.com/stavedb/stave/server/internal/stats"
 )
 
 // transactionCommands begin and end transactions. Their flag RunsInsideMulti keeps them out of the
@@ -21,11 +22,12 @@ var transactionCommands = command.InGroup(command.GroupTransactions, []*command.
 // transaction is what a session has of MULTI and WATCH.
 type transaction struct {
 	session      *Session
-	queue        *queue    // commands since MULTI; nil outside
-	watch        *db.Watch // keys that the next EXEC depends on; nil for none
-	watchedBytes int       // memory of the keys in watch
-	saveDue      bool      // a BGSAVE within the EXEC that runs
-	after        []func()  // what else its commands want done at its end
+	queue        *queue        // commands since MULTI; nil outside
+	watch        *db.Watch     // keys that the next EXEC depends on; nil for none
+	watchedBytes int           // memory of the keys in watch
+	attempt      stats.Attempt // what an EXEC has called that may have to be executed again
+	saveDue      bool          // a BGSAVE within the EXEC that runs
+	after        []func()      // what else its commands want done at its end
 }
 
 // queue is what MULTI has gathered.
@@ -89,29 +91,29 @@ func (m *transaction) run(tx *db.Tx, r *queued, limit int) error {
 			return err
 		}
 	}
-	stats := &s.server.Counters.Commands[r.command.Index]
+	counters := &s.server.Counters.Commands[r.command.Index]
 	if s.who.isRestricted() {
 		if err := m.permit(r); err != nil {
-			stats.Rejected.Add(1)
+			counters.Rejected.Add(1)
 			s.replyError(s.server.ErrorText(err))
 			return nil
 		}
 	}
-	stats.Calls.Add(1)
-	start := s.server.StartTimer()
+	start, from := s.server.StartTimer(), s.out.Len()
 	s.who.login = r.login
 	refusal, err := s.unit.runOne(&inner, limit)
 	s.who.login = nil
 	took := shared.Elapsed(start)
 	if took > 0 {
-		stats.Nanoseconds.Add(int64(took))
-		s.server.Counters.NoteLatency(stats, took, 1)
+		counters.Nanoseconds.Add(int64(took))
+		s.server.Counters.NoteLatency(counters, took, 1)
 	}
 	s.server.NoteSlow(&s.client, took, r.command, r.args, 0)
+	s.server.NoteLarge(&s.client, r.command, r.args, s.out.Len()-from)
 	s.feedMonitors(r.command, r.args)
-	if refusal != "" {
-		stats.Failed.Add(1)
-		s.server.Counters.CountError(refusal)
+	m.attempt.Note(stats.Call{Command: r.command.Index, Called: true, Failed: refusal != "", Refusal: refusal})
+	if !s.inLoop {
+		m.attempt.Count(&s.server.Counters)
 	}
 	return err
 }
@@ -200,9 +202,11 @@ func execCommand(s *Session, c *command.Call) error {
 		// The SELECTs among the commands did not happen either.
 		s.host.Store = space
 	}
-	if err == shared.ErrWouldWait || err == shared.ErrNoRoom {
+	if leavesLoop(err) || err == shared.ErrNoRoom {
 		s.multi.queue = q
+		s.multi.attempt.Truncate(0)
 	}
+	s.multi.attempt.Count(&s.server.Counters)
 	return err
 }
 

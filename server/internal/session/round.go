@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -60,6 +61,16 @@ func (l Link) Leaves() bool { return l.leaving }
 func (s *Session) leave(mark int) {
 	s.part.rewind(mark)
 	s.leaving = true
+}
+
+// isLong reports whether a command takes too long for the loop. It has changed nothing.
+func isLong(err error) bool {
+	return errors.Is(err, shared.ErrLong) || errors.Is(err, shared.ErrOnDisk)
+}
+
+// leavesLoop reports whether a command is to be executed again where it may wait. It has changed nothing.
+func leavesLoop(err error) bool {
+	return errors.Is(err, shared.ErrWouldWait) || isLong(err)
 }
 
 // ExecuteAside executes what has been fed outside of the event loop: here the session may wait. It

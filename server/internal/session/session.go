@@ -124,7 +124,7 @@ func New(v *shared.State, scripts *scripting.Shared) *Session {
 	s.permitFunc = s.who.permit
 	s.multi.session, s.wait.session, s.room.session, s.part.session, s.mail.session = s, s, s, s, s
 	s.script.session, s.unit.session, s.counts.session = s, s, s
-	s.now = dispatch.Situation{State: v, Subscriber: &s.mail.subscriber, NoWrites: s.script.declaresNoWrites, Known: s.part.knowsScript}
+	s.now = dispatch.Situation{State: v, Client: &s.client, Subscriber: &s.mail.subscriber, NoWrites: s.script.declaresNoWrites, Known: s.part.knowsScript}
 	s.part.batch = NewBatch()
 	s.client.Init()
 	s.mail.init()
@@ -373,7 +373,7 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.counts.since, s.presence.reads = start, cmd.OnlyReads()
 	err := s.catchPanic(s.unit.runCallFunc)
 	s.presence.reads = false
-	if err == shared.ErrWouldWait || err == shared.ErrLong {
+	if leavesLoop(err) {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)
 		s.call = command.Call{}
@@ -397,6 +397,9 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	}
 	s.feedMonitors(cmd, args)
 	s.finish(cmd, from, err)
+	if err != shared.ErrBlocked {
+		s.server.NoteLarge(&s.client, cmd, args, s.out.Len()-from)
+	}
 	s.counts.of(cmd).took += took
 	s.mail.deliver()
 }

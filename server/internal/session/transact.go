@@ -1,8 +1,6 @@
 package session
 
 import (
-	"errors"
-
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
@@ -42,7 +40,7 @@ func (u *unit) runCall() error {
 	}
 	from := s.out.Len()
 	err := u.transact(cmd.Writes(args), u.keys, u.runInCallTx)
-	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !errors.Is(err, shared.ErrWouldWait) {
+	if err != nil && cmd.SavesCount(args) && !command.IsRefusal(err) && !leavesLoop(err) {
 		s.out.Truncate(from) // what could not be saved can be read
 		err = u.transact(false, u.keys, u.runInCallTx)
 	}
@@ -74,10 +72,11 @@ func (u *unit) begin(write bool, keys []string) (tx *db.Tx, err error) {
 	return u.tryBegin(write, keys)
 }
 
-// tryBegin begins a transaction over keys, or over the whole store if there are none, without waiting.
+// tryBegin begins a transaction over keys, or over the whole store if there are none, without waiting. A command that has to
+// read from the disk leaves the loop: outside of it the reads of many clients go on together.
 func (u *unit) tryBegin(write bool, keys []string) (*db.Tx, error) {
 	s := u.session
-	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, keys...)
+	tx, ok, err := serverside.DB.TryBegin(s.host.Store, write, shared.ErrOnDisk, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (u *unit) runOne(c *command.Call, limit int) (refusal string, err error) {
 	if err == nil { // last, because a read that is given up and repeated has no savepoint that takes it back
 		err = s.mail.notifyMisses(c)
 	}
-	again := err == shared.ErrNoRoom || err == shared.ErrLong || err == shared.ErrRestart // it is executed again: nothing of it may stay
+	again := isLong(err) || err == shared.ErrNoRoom || err == shared.ErrRestart // it is executed again: nothing of it may stay
 	if err == nil || !again && !command.IsRefusal(err) {
 		return "", err
 	}

@@ -23,7 +23,13 @@ func watchCommand(s *Session, c *command.Call) error {
 	if s.multi.watch == nil {
 		s.multi.watch = s.host.Store.NewWatch()
 	}
-	for _, key := range c.Args.Strings(1) {
+	keys := c.Args.Strings(1)
+	for _, key := range keys { // all or none: a command that has to read from the disk is executed again
+		if _, err := c.Tx.Key(key).Exists(); err != nil {
+			return err
+		}
+	}
+	for _, key := range keys {
 		before := s.multi.watch.Len()
 		if err := s.multi.watch.Add(c.Tx, key); err != nil {
 			return err

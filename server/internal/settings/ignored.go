@@ -41,10 +41,6 @@ cluster-manual-failover-timeout 5000
 cluster-ping-interval 1000
 cluster-slot-migration-log-max-len 1000
 cluster-slot-stats-enabled no
-commandlog-large-reply-max-len 128
-commandlog-large-request-max-len 128
-commandlog-reply-larger-than 1048576
-commandlog-request-larger-than 1048576
 dual-channel-replication-enabled no
 events-per-io-thread 2
 extended-redis-compatibility no

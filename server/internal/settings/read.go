@@ -150,20 +150,18 @@ func (r *reader) judgeTogether() {
 			r.wrong = append(r.wrong, r.at["bind"].Errorf("bind: %q is neither an address nor the name of a host", host))
 		}
 	}
-	r.judgePolicy()
+	r.explainPolicy()
 }
 
-// judgePolicy refuses a maxmemory-policy that evicts where there is a limit: it would promise that writes go on. Without
-// one it has no effect.
-func (r *reader) judgePolicy() {
+// explainPolicy says what a bound means whose writer may have had data in mind.
+func (r *reader) explainPolicy() {
 	policy := Table["maxmemory-policy"]
-	line := r.at[policy.Name]
-	if limit := r.values["maxmemory"]; line == nil || limit == "" || limit == "0" {
+	limit := r.values["maxmemory"]
+	if value := r.values[policy.Name]; limit == "" || limit == "0" || value == "" || value == policy.def {
 		return
 	}
-	if value := strings.Join(line.Args, " "); !strings.EqualFold(value, policy.def) {
-		r.wrong = append(r.wrong, line.Errorf("%w", policy.refusal()))
-	}
+	r.warnings = append(r.warnings, r.at["maxmemory"].Errorf("maxmemory %s bounds the index in memory, about 20 bytes a key: keys are evicted when it takes more. Values are on disk and do not count",
+		limit).Error())
 }
 
 // unusedWarnings is one line for what expects nothing, and one for each of the others.

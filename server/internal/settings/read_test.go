@@ -43,8 +43,8 @@ func TestFilesOfRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, more := range []string{
-			"", "slaveof no one\nreplicaof NO ONE\n", "daemonize yes\nenable-module-command local\nclient-query-buffer-limit 1gb\nmaxmemory-policy allkeys-lru\n",
-			"maxmemory 0\nmaxmemory-policy volatile-lru\nhide-user-data-from-log no\n",
+			"", "slaveof no one\nreplicaof NO ONE\n", "daemonize yes\nenable-module-command local\nclient-query-buffer-limit 1gb\n",
+			"maxmemory 2gb\nmaxmemory-policy volatile-lru\nhide-user-data-from-log no\n",
 		} {
 			_, _, warnings, err := loadText(t, string(text)+more)
 			if err != nil {
@@ -59,7 +59,7 @@ func TestFilesOfRedis(t *testing.T) {
 			if summaries != 1 || len(warnings) > 6 {
 				t.Errorf("%s: %q", file, warnings)
 			}
-			for _, name := range []string{"daemonize yes", "enable-module-command local", "client-query-buffer-limit 1gb", "maxmemory-policy allkeys-lru"} {
+			for _, name := range []string{"daemonize yes", "enable-module-command local", "client-query-buffer-limit 1gb"} {
 				if strings.Contains(more, name) && !strings.Contains(strings.Join(warnings, "\n"), name+" has no effect") {
 					t.Errorf("%s: no warning of %s: %q", file, name, warnings)
 				}
@@ -70,16 +70,16 @@ func TestFilesOfRedis(t *testing.T) {
 
 // TestToleratedIsNotTaken: what is warned of keeps the value that holds.
 func TestToleratedIsNotTaken(t *testing.T) {
-	c, _, warnings, err := loadText(t, "daemonize yes\nclient-query-buffer-limit 1gb\nmaxmemory-policy allkeys-lru\nenable-module-command yes\nreplicaof no one\n")
-	if err != nil || len(warnings) != 4 {
+	c, _, warnings, err := loadText(t, "daemonize yes\nclient-query-buffer-limit 1gb\nenable-module-command yes\nreplicaof no one\n")
+	if err != nil || len(warnings) != 3 {
 		t.Fatal(warnings, err)
 	}
-	for name, want := range map[string]string{"daemonize": "no", "client-query-buffer-limit": "67108864", "maxmemory-policy": "noeviction", "enable-module-command": "no", "replicaof": ""} {
+	for name, want := range map[string]string{"daemonize": "no", "client-query-buffer-limit": "67108864", "enable-module-command": "no", "replicaof": ""} {
 		if got := c.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	for name, value := range map[string]string{"daemonize": "yes", "client-query-buffer-limit": "1gb", "maxmemory-policy": "allkeys-lru", "replicaof": "1.2.3.4 0"} {
+	for name, value := range map[string]string{"daemonize": "yes", "client-query-buffer-limit": "1gb", "replicaof": "1.2.3.4 0"} {
 		if err := c.Set(name, value); err == nil {
 			t.Errorf("a flag %s %s is accepted", name, value)
 		}
@@ -107,7 +107,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 		got = append(got, fmt.Sprint(filepath.Base(at.File), ":", at.Line))
 	}
 	want := []string{"more.conf:2"}
-	for _, line := range []int{1, 2, 3, 5, 6, 8, 10, 11, 12, 14, 15} {
+	for _, line := range []int{2, 3, 5, 6, 8, 10, 11, 12, 14, 15} {
 		want = append(want, fmt.Sprint(filepath.Base(path), ":", line))
 	}
 	// The file comes before what it includes.

@@ -138,6 +138,7 @@ var networkDirectives = []Directive{
 		tolerates: atLeast(67108864, "the limit follows proto-max-bulk-len")},
 	{Name: "client-output-buffer-limit", def: "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60", Kind: bufferLimits(), Mode: Live, each: 4},
 	{Name: "transport", def: ownTransport(), Kind: oneOf("goroutines", "event-loop"), Mode: AtStart},
+	{Name: "io-threads", def: "0", Kind: between(0, 128), Mode: AtStart},
 	{Name: "http-addr", Kind: anyText(), Mode: AtStart},
 	{Name: "databases", def: "16", Kind: between(1, 65536), Mode: AtStart},
 	{Name: "enable-debug-command", def: "no", Kind: oneOf("no", "yes", "local"), Mode: AtStart},
@@ -150,11 +151,8 @@ var networkDirectives = []Directive{
 // memoryDirectives are about memory.
 var memoryDirectives = []Directive{
 	{Name: "maxmemory", def: "0", Kind: bytesFrom(0), Mode: Live},
-	{Name: "maxmemory-policy", def: "noeviction", Mode: Fixed,
-		Kind: oneOf("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"),
-		Refusal: "Stave evicts no keys: values are on disk, and access times are not kept. Use noeviction, and give keys that may go a time to live; " +
-			"or leave maxmemory out, and the policy has no effect",
-		tolerates: otherThan("noeviction", "no key is evicted; were maxmemory set, writes above it would get errors")},
+	{Name: "maxmemory-policy", def: "noeviction", Mode: Live,
+		Kind: oneOf("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction")},
 	{Name: "maxmemory-clients", def: "1073741824", Kind: bytesOrPercent(), Mode: Live},
 	{Name: "tracking-table-max-keys", def: "1000000", Kind: between(0, math.MaxInt64), Mode: Live},
 }
@@ -164,6 +162,9 @@ var storageDirectives = []Directive{
 	{Name: "dir", def: "stave-data", Kind: anyText(), Mode: AtStart},
 	{Name: "appendfsync", def: "everysec", Kind: oneOf("everysec", "always", "no"), Mode: Live},
 	{Name: "save", Kind: savePoints(), Mode: kept, each: 2},
+	{Name: "archive", Kind: anyText(), Mode: AtStart},
+	{Name: "archive-keep", def: "604800", Kind: between(0, math.MaxInt32), Mode: AtStart},
+	{Name: "archive-keep-bytes", def: "0", Kind: bytesFrom(0), Mode: AtStart},
 	{Name: "segment-size", def: "268435456", Kind: bytesBetween(1<<16, 2<<30), Mode: AtStart},
 	{Name: "merge-bytes-per-second", def: "67108864", Kind: bytesFrom(0), Mode: AtStart},
 }
@@ -174,6 +175,10 @@ var observationDirectives = []Directive{
 	{Name: "logfile", Kind: logFile(), Mode: AtStart},
 	{Name: "slowlog-log-slower-than", alias: "commandlog-execution-slower-than", def: "10000", Kind: between(-1, math.MaxInt64), Mode: Live},
 	{Name: "slowlog-max-len", alias: "commandlog-slow-execution-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
+	{Name: "commandlog-request-larger-than", def: "1048576", Kind: between(-1, math.MaxInt64), Mode: Live},
+	{Name: "commandlog-large-request-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
+	{Name: "commandlog-reply-larger-than", def: "1048576", Kind: between(-1, math.MaxInt64), Mode: Live},
+	{Name: "commandlog-large-reply-max-len", def: "128", Kind: between(0, math.MaxInt64), Mode: Live},
 	{Name: "latency-monitor-threshold", def: "0", Kind: between(0, math.MaxInt64/int64(time.Millisecond)), Mode: Live},
 	{Name: "latency-tracking", def: "yes", Kind: yesNo(), Mode: Live},
 	{Name: "latency-tracking-info-percentiles", def: "50 99 99.9", Kind: percentages(), Mode: Live, each: -1},

@@ -19,6 +19,9 @@ var ErrWouldWait = errors.New("server: command would wait for a lock")
 // nothing. The session leaves the event loop and executes it again.
 var ErrLong = errors.New("server: command takes long")
 
+// ErrOnDisk is ErrLong for one that has to read from the disk, and takes little time otherwise.
+var ErrOnDisk = errors.New("server: command waits for the disk")
+
 // ErrRestart ends a run whose locks are too few. It has changed nothing, and begins again.
 var ErrRestart = errors.New("server: the script needs more locks")
 

@@ -2,6 +2,7 @@ package shared
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/clients"
 	"github.com/stavedb/stave/server/internal/settings"
 	"github.com/stavedb/stave/server/internal/stats"
@@ -72,8 +74,9 @@ type LinkStatus struct {
 // the one and reports the other.
 type Following struct {
 	state *State
-	is    atomic.Bool // cheap to ask, for every command does
-	up    atomic.Bool // the link is up
+	is    atomic.Bool            // cheap to ask, for every command does
+	up    atomic.Bool            // the link is up
+	to    atomic.Pointer[Master] // where clients are sent that can be: the master, also while it is being changed
 
 	changing sync.Mutex // held while the master is changed
 
@@ -142,10 +145,30 @@ func (f *Following) Start(v *State, setting string, isSet bool) error {
 	switch {
 	case setting == configured:
 		return nil
-	case asked == kept:
-		return serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero())
+	case asked != kept:
+		return f.change(asked, false)
+	case kept.IsZero(): // first: after a write the stream that the store keeps is none any more
+		if err := v.Replicas.Start(); err != nil {
+			return fmt.Errorf("server: where the replicas are: %w", err)
+		}
 	}
-	return f.change(asked, false)
+	if err := serverside.DB.SetReplicaOf(v.Store, encodeFollowing(kept, setting, handsOver), !kept.IsZero()); err != nil {
+		return errors.Join(err, v.Replicas.Stop())
+	}
+	return nil
+}
+
+// RedirectOf is what a replica replies to a client that has said by CLIENT CAPA that it can be sent to the master; nil for
+// others. In cluster mode clients follow the slots.
+func (v *State) RedirectOf(c *clients.Client) error {
+	if !c.Redirect.Load() || v.Options.Cluster {
+		return nil
+	}
+	m := v.Following.to.Load()
+	if m == nil || m.IsZero() {
+		return nil
+	}
+	return command.Errorf("REDIRECT %s:%d", m.Host, m.Port)
 }
 
 // IsReplica reports whether the server has a master.
@@ -228,6 +251,7 @@ func (f *Following) set(to Master, handsOver bool) error {
 func (f *Following) change(to Master, handsOver bool) error {
 	was := f.Status()
 	if !to.IsZero() {
+		f.to.Store(&to)
 		f.is.Store(true) // first: clients are refused from here on
 		f.state.endWaitsOfMaster()
 	}
@@ -255,7 +279,9 @@ func (f *Following) keep(was, to Master, handsOver bool) error {
 	store, value := f.state.Store, encodeFollowing(to, f.configured, handsOver)
 	switch {
 	case was.IsZero() && !to.IsZero():
-		return f.state.Replicas.Follow(func(at func() (serverside.Origin, bool)) error { return serverside.DB.SetReplicaAt(store, value, at) })
+		return f.state.Replicas.Follow(func(at func([]byte) (serverside.Origin, bool)) error {
+			return serverside.DB.SetReplicaAt(store, value, at)
+		})
 	case !was.IsZero() && to.IsZero():
 		return f.state.Replicas.Lead(func() error { return serverside.DB.SetReplicaOf(store, value, false) })
 	}
@@ -286,6 +312,7 @@ func (f *Following) note(m Master, handsOver bool) {
 	}
 	f.between = false
 	f.up.Store(false)
+	f.to.Store(&m)
 	f.is.Store(!m.IsZero())
 	f.mu.Unlock()
 }

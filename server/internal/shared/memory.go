@@ -6,11 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/clients"
 )
 
-// counted is what maxmemory is compared with: the index of the keys, the buffers of clients, and the table of
+// counted is what maxmemory is compared with, where no keys are evicted: the index of the keys, the buffers of clients, and the table of
 // what they may have cached. Values are on disk; what the collector has not freed yet is none of a client's doing.
 type counted struct {
 	bytes atomic.Int64
@@ -36,23 +38,32 @@ const ErrOutOfMemory command.Error = "OOM command not allowed when used memory >
 const ErrNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
 
 // RefusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
-// is, if one of its commands would be: execGrows.
-func (v *State) RefusesGrowth(cmd *command.Command, execGrows bool) bool {
+// is, if one of its commands would be: execGrows. evict is that of MemoryIsShort.
+func (v *State) RefusesGrowth(cmd *command.Command, execGrows, evict bool) bool {
 	if v.Tunables.MaxMemory.Load() == 0 || cmd == nil {
 		return false
 	}
 	grows := cmd.Flags&command.DenyOOM != 0 || execGrows && cmd.Name == "exec"
-	return grows && v.MemoryIsShort(true)
+	return grows && v.MemoryIsShort(true, evict)
 }
 
-// MemoryIsShort reports whether maxmemory is exceeded. Counting locks parts of the index: who holds locks takes the
-// last figure.
-func (v *State) MemoryIsShort(count bool) bool {
+// Evicts reports whether keys are evicted for maxmemory. Then it bounds the index alone: evicted keys make no room for
+// clients, whom maxmemory-clients bounds.
+func (v *State) Evicts() bool { return v.Store.Evict().Policy != db.EvictNone }
+
+// IsOverBound reports whether keys are to be evicted before something is added.
+func (v *State) IsOverBound() bool { return v.Evicts() && serverside.DB.IsOverBound(v.Store) }
+
+// MemoryIsShort reports whether maxmemory is exceeded, and nothing is left that may be evicted. Counting locks parts of the
+// index: who holds locks takes the last figure, and evicts nothing; nor does an event loop, for that may need the disk.
+func (v *State) MemoryIsShort(count, evict bool) bool {
 	most := v.Tunables.MaxMemory.Load()
-	if most == 0 {
+	switch {
+	case most == 0:
 		return false
-	}
-	if count {
+	case v.Evicts():
+		return !serverside.DB.MakeRoom(v.Store, evict)
+	case count:
 		return v.CountedMemory(time.Now()) > most
 	}
 	return v.counted.bytes.Load() > most
@@ -77,7 +88,8 @@ func (v *State) AddHeld(c *clients.Client, bytes int) {
 
 // EvictLargestClients closes the clients with the largest buffers, as many as it takes: those that stay may say nothing
 // for hours, and nobody would look at the sum again. A client that is closed gives its buffers back by itself, a moment
-// later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded.
+// later; until then they are counted as given back. All clients are looked at, but only while the limit is exceeded. The
+// sum is of what they are seen to hold: one that leaves meanwhile may be in Counters.ClientBytes, and no longer among them.
 func (v *State) EvictLargestClients() {
 	most := v.Tunables.ClientMemory.Load()
 	if most <= 0 {
@@ -87,14 +99,15 @@ func (v *State) EvictLargestClients() {
 		client *clients.Client
 		bytes  int64
 	}
-	excess := v.Counters.ClientBytes.Load() - most
+	excess := -most
 	var holders []holder
 	for _, c := range v.Clients.All() {
 		h := holder{c, c.BufferBytes.Load()}
-		switch {
-		case c.Killed.Load():
-			excess -= h.bytes
-		case !c.NoEvict.Load():
+		if c.Killed.Load() {
+			continue
+		}
+		excess += h.bytes
+		if !c.NoEvict.Load() {
 			holders = append(holders, h)
 		}
 	}

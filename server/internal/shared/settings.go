@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/conf"
@@ -30,6 +31,8 @@ type Settings struct {
 	Overrides map[string]string // Options.Settings
 	LogLevel  *slog.LevelVar    // that CONFIG SET loglevel changes; nil: that has no effect
 	Listening Listening
+
+	evict sync.Mutex // held while what the store evicts is changed
 
 	servesHTTP atomic.Bool // its connections need descriptors, too
 
@@ -67,13 +70,16 @@ func (v *Settings) Start() error {
 // merges, and the process for itself.
 const reservedFiles = 64
 
+// filesOfLoop are the descriptors of an event loop.
+const filesOfLoop = 2
+
 // mostClients is how many clients there may be beside them, and beside the connections of HTTP.
 func (v *Settings) mostClients() (most int64, known bool) {
 	files, known := socket.FileLimit()
 	if v.servesHTTP.Load() {
 		files -= web.MaxConnections
 	}
-	return max(files-reservedFiles, 1), known
+	return max(files-reservedFiles-filesOfLoop*int64(v.State.Options.Loops), 1), known
 }
 
 // limitClients lowers maxclients to what the limit of open files allows. A server without listeners has no
@@ -222,8 +228,25 @@ func setLogLevel(v *Settings, value string) {
 // setMaxMemory sets maxmemory in bytes, and maxmemory-clients if that is a share of it, in whatever order the two are set.
 func setMaxMemory(v *Settings, n int64) {
 	v.State.Tunables.MaxMemory.Store(n)
+	v.setEvict(func(e *db.Evict) { e.Memory = n })
 	if clients := v.Config.Get("maxmemory-clients"); strings.HasSuffix(clients, "%") {
 		setClientMemory(v, clients)
+	}
+}
+
+// setPolicy sets maxmemory-policy.
+func setPolicy(v *Settings, value string) {
+	v.setEvict(func(e *db.Evict) { e.Policy = db.EvictPolicy(value) })
+}
+
+// setEvict changes a part of what the store evicts: the rest is as it was set, perhaps by the program that opened it.
+func (v *Settings) setEvict(change func(*db.Evict)) {
+	v.evict.Lock()
+	defer v.evict.Unlock()
+	e := v.State.Store.Evict()
+	change(&e)
+	if err := v.State.Store.SetEvict(e); err != nil {
+		panic("BUG: server: a setting that was not checked: " + err.Error())
 	}
 }
 

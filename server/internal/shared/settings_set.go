@@ -56,7 +56,7 @@ func (v *Settings) SetAll(rows []*settings.Directive, values []string) (failed i
 }
 
 // Check checks a value that a client wants and returns it in its canonical form: bytes without a unit, yes and no
-// in lower case. A setting that has a single value here, such as maxmemory-policy, may be set to that.
+// in lower case. A setting that has a single value here, such as replica-read-only, may be set to that.
 func (v *Settings) Check(d *settings.Directive, text string) (string, error) {
 	value, err := d.Kind.Check(text, v.Shown(d))
 	switch {

@@ -48,3 +48,25 @@ func (v *State) NoteSlow(from *clients.Client, took time.Duration, cmd *command.
 		Took: took, Args: slowlog.Args(redact.Args(cmd, args), more), From: from.Remote, Name: *from.Name.Load(),
 	})
 }
+
+// NoteLarge notes a command if its arguments, or the reply, have so many bytes that COMMANDLOG is to have it.
+func (v *State) NoteLarge(from *clients.Client, cmd *command.Command, args [][]byte, reply int) {
+	request := 0
+	for _, arg := range args {
+		request += len(arg)
+	}
+	requestLimit, replyLimit := v.Tunables.largeRequest.Load(), v.Tunables.largeReply.Load()
+	largeRequest, largeReply := uint64(request) >= uint64(requestLimit), uint64(reply) >= uint64(replyLimit) // none is, of -1
+	if !largeRequest && !largeReply || cmd.Flags&command.SkipSlowlog != 0 || from.Unnoted {
+		return
+	}
+	e := slowlog.Entry{Args: slowlog.Args(redact.Args(cmd, args), 0), From: from.Remote, Name: *from.Name.Load()}
+	if largeRequest {
+		e.Bytes = request
+		v.LargeRequests.Add(e)
+	}
+	if largeReply {
+		e.Bytes = reply
+		v.LargeReplies.Add(e)
+	}
+}

@@ -51,11 +51,14 @@ type State struct {
 	Notifier notifier
 	Tracked  tracking.Table
 	SlowLog  slowlog.Log
-	Spikes   latency.Spikes
-	Pause    pause
-	Replies  replyBudget
-	Users    *acl.Users
-	ACLLog   acl.Log
+
+	LargeRequests, LargeReplies slowlog.Log
+
+	Spikes  latency.Spikes
+	Pause   pause
+	Replies replyBudget
+	Users   *acl.Users
+	ACLLog  acl.Log
 
 	Open            atomic.Int64 // connections of all listeners, of which maxclients is the limit
 	Unauthenticated atomic.Int64 // connections that take a slot for those that have not authenticated
@@ -83,6 +86,7 @@ type Options struct {
 	PartialTimeout, WriteTimeout, ShutdownGrace time.Duration
 	Cluster, Debug, DebugRemote, AllowPlainText bool
 	EventLoop                                   bool   // the transport, where it has a choice
+	Loops                                       int    // event loops of a listener
 	ACLFile, Transport, Version                 string // Transport as CONFIG GET shows it
 	Dir                                         string // that the program shows to clients; "" for that of the store
 	Logger                                      *slog.Logger
@@ -106,7 +110,10 @@ func New(store *db.Store, table *command.Table, o Options) *State {
 	v.Hub.Limits.Init()
 	v.Tracked.Init(store, &v.Hub.Limits, v.Clients.Tracking)
 	v.SlowLog.Limit(defaultSlowMax)
+	v.LargeRequests.Limit(defaultSlowMax)
+	v.LargeReplies.Limit(defaultSlowMax)
 	v.Encodings.Init()
+	v.Tunables.MaxMemory.Store(store.Evict().Memory)
 	v.Replicas = replication.NewFeeders(store)
 	v.Failover.state, v.Failover.requested = v, make(chan struct{}, 1)
 	return v

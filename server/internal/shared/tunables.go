@@ -13,6 +13,8 @@ type tunables struct {
 	ClientMemory atomic.Int64 // bytes; 0: no limit
 	MaxMemory    atomic.Int64 // bytes; 0: no limit
 	slowerThan   atomic.Int64 // microseconds that make a command slow; negative: none is
+	largeRequest atomic.Int64 // bytes of arguments that make a request large; negative: none is
+	largeReply   atomic.Int64 // bytes that make a reply large; negative: none is
 	SpikeMs      atomic.Int64 // milliseconds that make an execution a spike of LATENCY; 0: none is
 	BusyMs       atomic.Int64 // milliseconds after which a script makes others BUSY; 0: never
 
@@ -35,15 +37,18 @@ func (t *tunables) Init(clients int, idle time.Duration, clientMemory int64) {
 	t.ClientMemory.Store(clientMemory)
 	t.KeepAlive.Store(int64(defaultKeepAlive / time.Second))
 	t.slowerThan.Store(defaultSlowerThan)
+	t.largeRequest.Store(defaultLargerThan)
+	t.largeReply.Store(defaultLargerThan)
 	t.BusyMs.Store(defaultBusyMs)
 	t.ACLLogMaxLen.Store(defaultACLLogMax)
 	t.ReplTimeout.Store(defaultReplTimeout)
 }
 
-// The settings of SLOWLOG are Redis's until CONFIG SET changes them.
+// The settings of SLOWLOG and COMMANDLOG are those of Redis and Valkey until CONFIG SET changes them.
 const (
 	defaultSlowerThan = 10_000 // microseconds
 	defaultSlowMax    = 128
+	defaultLargerThan = 1 << 20 // bytes
 	defaultACLLogMax  = 128
 	defaultBusyMs     = 5000
 

@@ -1,5 +1,5 @@
 // Package slowlog keeps the last commands that took long, and is SLOWLOG: a [Log] with a bound, and what an [Entry]
-// shows of a command.
+// shows of a command. COMMANDLOG, of Valkey, has two more such logs, of long requests and of long replies ([Logs]).
 //
 // An entry is made after the command has run, with copies of its arguments: the parser's memory is used again. A batch
 // is measured as a whole, because its commands share locks and a commit; the entry shows the first and says how many

@@ -9,8 +9,9 @@ import (
 	"github.com/stavedb/stave/server/command"
 )
 
-// Log keeps the last commands that took long: the time of their execution, without that of
-// waiting for input, for other clients to push something, or for the disk to have a commit.
+// Log keeps the last commands that took long, or were long: the time of their execution, without that of
+// waiting for input, for other clients to push something, or for the disk to have a commit, or the bytes of a request or
+// of a reply.
 type Log struct {
 	mu      sync.Mutex // guards the rest
 	entries []Entry
@@ -46,9 +47,10 @@ func (l *Log) Usage() (length int, last time.Duration, next int64) {
 	return length, last, l.next
 }
 
-// Entry is one command that took long.
+// Entry is one command that took long, or was long.
 type Entry struct {
 	Took       time.Duration
+	Bytes      int      // of the request or of the reply, in a log of those
 	Args       []string // as the function Args shows them
 	From, Name string   // address and name of the client
 
@@ -83,6 +85,14 @@ func Args(args [][]byte, more int) []string {
 	return kept
 }
 
+// amount is what an entry is kept for, in microseconds or in bytes.
+func (e *Entry) amount() int64 {
+	if e.Bytes > 0 {
+		return int64(e.Bytes)
+	}
+	return e.Took.Microseconds()
+}
+
 // trimLocked drops the oldest entries. They are cleared, so that the array behind the slice does not keep their
 // arguments alive.
 func (l *Log) trimLocked() {
@@ -92,20 +102,33 @@ func (l *Log) trimLocked() {
 	}
 }
 
-// Get is SLOWLOG GET: the newest ten, or as many as the count says, -1 being all. The count
-// may exceed the log. The mutex is held while the reply is written into memory, not while it is
-// sent.
+// Get is SLOWLOG GET: the newest ten, or as many as the count says.
 func (l *Log) Get(c *command.Call) error {
-	count := int64(10)
 	if len(c.Args) > 3 {
 		return command.ErrUnknownOrArity(c)
 	}
+	count := int64(10)
 	if len(c.Args) == 3 {
-		var ok bool
-		if count, ok = number.ParseInt(c.Arg(2)); !ok || count < -1 {
-			return command.Error("ERR count should be greater than or equal to -1")
+		var err error
+		if count, err = parseCount(c); err != nil {
+			return err
 		}
 	}
+	return l.reply(c, count)
+}
+
+// parseCount reads how many entries are asked for.
+func parseCount(c *command.Call) (int64, error) {
+	count, ok := number.ParseInt(c.Arg(2))
+	if !ok || count < -1 {
+		return 0, command.Error("ERR count should be greater than or equal to -1")
+	}
+	return count, nil
+}
+
+// reply replies with so many of the newest entries, -1 being all. The count may exceed the log. The mutex is held while
+// the reply is written into memory, not while it is sent.
+func (l *Log) reply(c *command.Call, count int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(l.entries)
@@ -118,7 +141,7 @@ func (l *Log) Get(c *command.Call) error {
 		c.Out.Array(6)
 		c.Out.Int(e.id)
 		c.Out.Int(e.at.Unix())
-		c.Out.Int(e.Took.Microseconds())
+		c.Out.Int(e.amount())
 		c.Names(e.Args)
 		c.Out.BulkString(e.From)
 		c.Out.BulkString(e.Name)

@@ -25,6 +25,7 @@ type Figures struct {
 
 	Replication                                           replication.Figures
 	Failover                                              string // how far one is
+	Orphans                                               int    // files of commits that a new master did not have; -1: not known
 	FullSyncs, PartialSyncs, PartialRefused, ReplicaBytes int64
 
 	RedisVersion, Version, RunID string
@@ -40,9 +41,10 @@ type Figures struct {
 	Clients                       int // connections
 	WaitedKeys, WaitedMissing     int // keys that clients wait for, and those of them whose end they wait for, too
 	MaxClients                    int64
-	InputPeak, OutputPeak         int64 // bytes of the largest buffers of clients in the last seconds
-	Channels, Patterns, Shards    int   // that somebody listens to
-	MaxMemory, CountedMemory      int64 // the limit, and what is compared with it
+	InputPeak, OutputPeak         int64  // bytes of the largest buffers of clients in the last seconds
+	Channels, Patterns, Shards    int    // that somebody listens to
+	MaxMemory, CountedMemory      int64  // the limit, and what is compared with it
+	Policy                        string // what is evicted then
 	Scripts, Functions, Libraries int
 	ScriptBytes, LibraryBytes     int
 }

@@ -162,7 +162,7 @@ func (f *Figures) infoMemory(w *infoWriter) {
 		"number_of_cached_scripts", f.Scripts, "number_of_functions", f.Functions, "number_of_libraries", f.Libraries, "used_memory_vm_functions", 0,
 		"used_memory_vm_total", 0, "used_memory_vm_total_human", "0B", "used_memory_functions", f.LibraryBytes, "used_memory_scripts", f.ScriptBytes+f.LibraryBytes,
 		"used_memory_scripts_human", human(uint64(f.ScriptBytes+f.LibraryBytes)),
-		"maxmemory", f.MaxMemory, "maxmemory_human", human(uint64(f.MaxMemory)), "maxmemory_policy", "noeviction", "maxmemory_counted", f.CountedMemory,
+		"maxmemory", f.MaxMemory, "maxmemory_human", human(uint64(f.MaxMemory)), "maxmemory_policy", f.Policy, "maxmemory_counted", f.CountedMemory,
 		"allocator_frag_ratio", ratio(m.heap, used), "allocator_frag_bytes", int64(m.heap)-int64(used), "allocator_rss_ratio", ratio(held, m.heap),
 		"allocator_rss_bytes", int64(held)-int64(m.heap), "rss_overhead_ratio", "1.00", "rss_overhead_bytes", 0,
 		"mem_fragmentation_ratio", ratio(held, used), "mem_fragmentation_bytes", int64(held)-int64(used), "mem_not_counted_for_evict", 0,
@@ -223,7 +223,7 @@ func (f *Figures) infoStats(w *infoWriter) {
 		"instantaneous_ops_per_sec", c.rate(), "total_net_input_bytes", c.In.Load(),
 		"total_net_output_bytes", c.Out.Load(), "rejected_connections", c.Rejected.Load(), "sync_full", f.FullSyncs,
 		"sync_partial_ok", f.PartialSyncs, "sync_partial_err", f.PartialRefused, "expired_keys", f.Store.Expired,
-		"expired_subkeys", f.Store.ExpiredFields, "evicted_keys", 0, "evicted_clients", c.Evicted.Load(),
+		"expired_subkeys", f.Store.ExpiredFields, "evicted_keys", f.Store.Evicted, "evicted_clients", c.Evicted.Load(),
 		"keyspace_hits", c.Hits.Load(), "keyspace_misses", c.Misses.Load(),
 		"client_output_buffer_limit_disconnections", c.Flooded.Load(),
 		"pubsub_channels", f.Channels, "pubsub_patterns", f.Patterns,
@@ -269,7 +269,7 @@ func (f *Figures) infoReplication(w *infoWriter) {
 		"master_failover_state", f.Failover,
 		"master_replid", r.ID, "master_replid2", former, "master_repl_offset", r.Offset, "second_repl_offset", second,
 		"repl_backlog_active", active, "repl_backlog_size", r.Backlog, "repl_backlog_first_byte_offset", r.First,
-		"repl_backlog_histlen", r.Kept,
+		"repl_backlog_histlen", r.Kept, "orphan_files", f.Orphans,
 	)
 }
 
@@ -313,6 +313,12 @@ func (f *Figures) infoStorage(w *infoWriter) {
 		"storage_failed", s.Failed, "merges", s.Merge.Merges, "merge_failures", s.Merge.Failures,
 		"merge_running", s.Merge.Running, "merge_read_bytes", s.Merge.Read, "merge_to_read_bytes", s.Merge.ToRead,
 	)
+	if a := s.Archive; a != nil {
+		w.fields(
+			"archive_sequence", a.Sequence, "archive_time", max(a.Time.Unix(), 0), "archive_behind", a.Behind, "archive_gaps", a.Gaps, "archive_bases", a.Bases,
+			"archive_objects", a.Objects, "archive_bytes", a.Bytes, "archive_error", strings.ReplaceAll(a.Err, "\n", "; "),
+		)
+	}
 	if follow := f.Follow; !errors.Is(follow.Err, db.ErrNotFollowing) {
 		why := ""
 		if follow.Err != nil {

@@ -81,7 +81,7 @@ func (f *Figures) Metrics() string {
 func (f *Figures) metricsServer(w *metricsWriter) {
 	w.gauge("redis_up", 1)
 	w.gauge("redis_instance_info", 1, "redis_version", f.RedisVersion, "redis_mode", "standalone", "role", f.role(), "os", runtime.GOOS+" "+runtime.GOARCH,
-		"maxmemory_policy", "noeviction", "run_id", f.RunID, "process_id", strconv.Itoa(os.Getpid()), "stave_version", f.Version)
+		"maxmemory_policy", f.Policy, "run_id", f.RunID, "process_id", strconv.Itoa(os.Getpid()), "stave_version", f.Version)
 	w.gauge("redis_uptime_in_seconds", time.Since(f.Started).Seconds())
 	w.gauge("redis_start_time_seconds", float64(f.Started.Unix()))
 	if !f.CertificateEnds.IsZero() {
@@ -123,7 +123,7 @@ func (f *Figures) metricsTraffic(w *metricsWriter) {
 	w.counter("redis_keyspace_hits_total", float64(c.Hits.Load()))
 	w.counter("redis_keyspace_misses_total", float64(c.Misses.Load()))
 	w.counter("redis_expired_keys_total", float64(f.Store.Expired))
-	w.counter("redis_evicted_keys_total", 0)
+	w.counter("redis_evicted_keys_total", float64(f.Store.Evicted))
 	w.gauge("redis_pubsub_channels", float64(f.Channels))
 	w.gauge("redis_pubsub_patterns", float64(f.Patterns))
 	f.metricsSlow(w)
@@ -224,6 +224,13 @@ func (f *Figures) metricsStorage(w *metricsWriter) {
 	w.gauge("stave_reserve_wanted_bytes", float64(s.ReserveDue))
 	for _, state := range []string{string(db.StateOK), string(db.StateFull), string(db.StateFailed)} {
 		w.gauge("stave_state", oneOrZero(state == string(s.State)), "state", state)
+	}
+	if a := s.Archive; a != nil {
+		w.gauge("stave_archive_ok", oneOrZero(a.Err == ""))
+		w.gauge("stave_archive_sequence", float64(a.Sequence))
+		w.gauge("stave_archive_behind", float64(a.Behind))
+		w.gauge("stave_archive_bytes", float64(a.Bytes))
+		w.counter("stave_archive_gaps_total", float64(a.Gaps))
 	}
 	if !errors.Is(f.Follow.Err, db.ErrNotFollowing) {
 		w.gauge("stave_follow_ok", oneOrZero(f.Follow.Err == nil))

@@ -61,6 +61,9 @@ func (f *Figures) metricsReplication(w *metricsWriter) {
 	w.gauge("redis_replica_partial_resync_accepted", float64(f.PartialSyncs))
 	w.gauge("redis_replica_partial_resync_denied", float64(f.PartialRefused))
 	w.counter("stave_replication_sent_bytes_total", float64(f.ReplicaBytes))
+	if f.Orphans >= 0 {
+		w.gauge("stave_orphan_files", float64(f.Orphans))
+	}
 	replicas := distinct(r.Replicas)
 	for _, figure := range []struct {
 		name string

@@ -74,6 +74,12 @@ func TestMetricsOfReplicas(t *testing.T) {
 	if strings.Contains(metrics, "master_link") {
 		t.Error("a master has a link to one")
 	}
+	for files, want := range map[int]string{2: "stave_orphan_files 2\n", 0: "stave_orphan_files 0\n", -1: ""} {
+		f.Orphans = files
+		if text := f.Metrics(); strings.Contains(text, "stave_orphan_files") != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("with %d files of orphans, %q is not there", files, want)
+		}
+	}
 	f.Link = &stats.Link{Host: "10.0.0.9", Port: 1, Silence: -1, Down: time.Minute, IsStopped: true, Failures: 3}
 	metrics = f.Metrics()
 	for _, want := range []string{

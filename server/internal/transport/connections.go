@@ -29,7 +29,7 @@ type Connections struct {
 	log         *slog.Logger
 	public      bool           // other machines can reach the listener
 	connections sync.WaitGroup // one for each goroutine that serves a connection, or all of them
-	loop        *eventLoop     // serves the connections that it can; nil before the first of them
+	loops       []*eventLoop   // serve the connections that they can; each begins when there is one for it
 	visits      visits         // of replicas
 
 	mu       sync.Mutex         // guards conns and open, and the read deadlines against done
@@ -55,8 +55,8 @@ func (t *Connections) Accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// adopt gives a connection to the event loop, if the options choose that and the connection has a
-// descriptor that the loop can wait for. The loop begins with the first of them.
+// adopt gives a connection to the event loop that has the fewest, if the options choose that and the connection has a
+// descriptor that a loop can wait for.
 func (t *Connections) adopt(nc net.Conn, s session.Link) bool {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -66,16 +66,23 @@ func (t *Connections) adopt(nc net.Conn, s session.Link) bool {
 	if !t.server.Options.EventLoop {
 		return false
 	}
-	if t.loop == nil {
-		loop, err := newEventLoop(t)
-		if err != nil {
+	var loop *eventLoop
+	for _, l := range t.loops {
+		if loop == nil || l.served.Load() < loop.served.Load() {
+			loop = l
+		}
+	}
+	if loop == nil || loop.served.Load() > 0 && len(t.loops) < t.server.Options.Loops {
+		switch l, err := newEventLoop(t); {
+		case err == nil:
+			loop, t.loops = l, append(t.loops, l)
+			t.connections.Go(loop.run)
+		case loop == nil:
 			t.log.Warn("no event loop; a goroutine serves the connection", "error", err)
 			return false
 		}
-		t.loop = loop
-		t.connections.Go(loop.run)
 	}
-	return t.loop.adopt(nc, s)
+	return loop.adopt(nc, s)
 }
 
 // start serves a connection, or turns it away.

@@ -34,4 +34,5 @@ func (c *loopConn) release() {
 	_ = unix.Close(c.fd) // nothing is left to be sent; the kernel forgets the events with it
 	c.loop.conns[c.fd] = nil
 	c.loop.open--
+	c.loop.served.Add(-1)
 }

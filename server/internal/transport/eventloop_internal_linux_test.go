@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,19 +22,7 @@ import (
 func TestLateWakeup(t *testing.T) {
 	v, newSession := newServer(t)
 	tr := New(context.Background(), v, newSession, true)
-	ln, err := net.Listen("unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }()
-	client, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, accepted := socketPair(t)
 	tr.start(accepted)
 	if _, err := client.Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
@@ -41,11 +30,11 @@ func TestLateWakeup(t *testing.T) {
 	if _, err := client.Read(make([]byte, 16)); err != nil {
 		t.Fatal(err)
 	}
-	for tr.loop.mu.Lock(); !tr.loop.sleeping; tr.loop.mu.Lock() {
-		tr.loop.mu.Unlock()
+	for tr.loops[0].mu.Lock(); !tr.loops[0].sleeping; tr.loops[0].mu.Lock() {
+		tr.loops[0].mu.Unlock()
 		time.Sleep(time.Millisecond)
 	}
-	if !tr.loop.beginWakeAndUnlock() {
+	if !tr.loops[0].beginWakeAndUnlock() {
 		t.Fatal("the loop does not sleep")
 	}
 	ended := make(chan struct{})
@@ -58,8 +47,68 @@ func TestLateWakeup(t *testing.T) {
 		t.Error("the loop has ended while a post is about to write to its descriptor")
 	case <-time.After(100 * time.Millisecond):
 	}
-	tr.loop.endWake()
+	tr.loops[0].endWake()
 	<-ended
+}
+
+// TestFewestConnections: a loop begins when each has a connection, up to their number; then a connection goes to the loop that
+// has the fewest.
+func TestFewestConnections(t *testing.T) {
+	v, newSession := newServer(t)
+	v.Options.Loops = 3
+	tr := New(context.Background(), v, newSession, true)
+	connect := func() net.Conn {
+		client, accepted := socketPair(t)
+		tr.start(accepted)
+		return client
+	}
+	served := func() (counts []int64) {
+		for _, l := range tr.loops {
+			counts = append(counts, l.served.Load())
+		}
+		return counts
+	}
+	var clients []net.Conn
+	for _, want := range [][]int64{{1}, {1, 1}, {1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}} {
+		clients = append(clients, connect())
+		if got := served(); !slices.Equal(got, want) {
+			t.Errorf("%d connections: %d, want %d", len(clients), got, want)
+		}
+	}
+	for _, i := range []int{1, 4} { // the second loop's
+		_ = clients[i].Close()
+	}
+	for deadline := time.Now().Add(10 * time.Second); !slices.Equal(served(), []int64{2, 0, 2}); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("connections: %d", served())
+		}
+	}
+	connect()
+	if got := served(); !slices.Equal(got, []int64{2, 1, 2}) {
+		t.Errorf("connections: %d", got)
+	}
+	tr.Shutdown()
+	if got := served(); !slices.Equal(got, []int64{0, 0, 0}) {
+		t.Errorf("connections after the end: %d", got)
+	}
+}
+
+// socketPair are two ends of a connection.
+func socketPair(t *testing.T) (client, accepted net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	if client, err = net.Dial("unix", ln.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	if accepted, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return client, accepted
 }
 
 // TestPostBeforeSleep: a loop that is about to sleep does not, if something was posted since it looked; who posted that

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 // EventLoopSupported says that this platform has the event loop.
 const EventLoopSupported = true
 
-// eventLoop is the transport that serves all connections of a listener by one goroutine, on epoll.
+// eventLoop is the transport that serves connections by one goroutine, on epoll; a listener has one or several.
 // What is ready together is read, executed and answered together (round.go), in the order in which
 // it arrived: the kernel reports ready descriptors in that order.
 //
@@ -49,6 +50,8 @@ type eventLoop struct {
 	syncing   []*loopConn // sessions that the disk is waited for, by a goroutine
 	unsynced  []*loopConn // those that came meanwhile
 	syncError error       // of the goroutine, for the loop to read when it is posted
+
+	served atomic.Int64 // connections, with those that have not been registered yet
 
 	mu       sync.Mutex // guards the rest, and the marks of each connection
 	posted   []*loopConn
@@ -90,6 +93,7 @@ func (l *eventLoop) adopt(nc net.Conn, s session.Link) bool {
 		return false
 	}
 	_ = nc.Close() // fd is another descriptor of the same connection, which the runtime does not poll
+	l.served.Add(1)
 	c := &loopConn{loop: l, fd: fd, session: s}
 	s.Attach(fd, &clients.Driver{
 		Wake:  func() { l.post(c, markWoken) },

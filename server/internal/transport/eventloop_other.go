@@ -5,6 +5,7 @@ package transport
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/server/internal/session"
 )
@@ -13,7 +14,7 @@ import (
 const EventLoopSupported = false
 
 // eventLoop is the transport of Linux.
-type eventLoop struct{}
+type eventLoop struct{ served atomic.Int64 }
 
 func newEventLoop(*Connections) (*eventLoop, error) {
 	return nil, errors.New("server: no event loop on this platform")

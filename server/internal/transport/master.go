@@ -111,6 +111,9 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 		if ctx.Err() != nil || errors.Is(err, errAnotherMaster) {
 			return
 		}
+		if errors.Is(err, errAskAgain) {
+			continue
+		}
 		var refused *replication.TakeOverError
 		if errors.As(err, &refused) {
 			if err := m.server.Failover.Abort(err.Error()); err == nil {
@@ -147,8 +150,12 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 	}
 }
 
-// errAnotherMaster ends a link that is not wanted any more.
-var errAnotherMaster = errors.New("the server has another master")
+// errAnotherMaster ends a link that is not wanted any more, errAskAgain one whose successor sends everything: the next one learns
+// where the two have parted.
+var (
+	errAnotherMaster = errors.New("the server has another master")
+	errAskAgain      = errors.New("the successor has taken over, and sends everything")
+)
 
 // link is one connection to a master.
 type link struct {
@@ -237,6 +244,9 @@ func (l *link) serve() error {
 		rest, err := l.Feed(buf[:n])
 		if err == nil && l.TookOver() && l.server.Following.Status().HandsOver {
 			err = l.server.Following.TookOver(l.master)
+		}
+		if err == nil && l.AskedEarly() {
+			err = errAskAgain
 		}
 		if err == nil && l.Phase() == replication.Loading {
 			err = l.synchronize(rest)

@@ -16,8 +16,8 @@ func (t *Connections) Shutdown() {
 		_ = c.SetReadDeadline(past) // wakes its read; a closed connection needs no waking
 	}
 	t.mu.Unlock()
-	if t.loop != nil {
-		t.loop.shutdown(false)
+	for _, l := range t.loops {
+		l.shutdown(false)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -27,8 +27,8 @@ func (t *Connections) Shutdown() {
 	if endsWithin(ended, t.server.Options.ShutdownGrace) {
 		return
 	}
-	if t.loop != nil {
-		t.loop.shutdown(true)
+	for _, l := range t.loops {
+		l.shutdown(true)
 	}
 	t.mu.Lock()
 	for c := range t.conns {

@@ -216,7 +216,8 @@ function linkOf(f) {
 // showReplication shows the master and the replicas, where there are any.
 function showReplication(f) {
 	const isReplica = f.role === "slave";
-	$("replicas").hidden = !isReplica && f.repl_backlog_active !== "1";
+	const orphans = Number(f.orphan_files);
+	$("replicas").hidden = !isReplica && f.repl_backlog_active !== "1" && orphans === 0;
 	$("link").textContent = isReplica ? linkOf(f) : "";
 	$("link").className = isReplica && f.master_link_status !== "up" ? "bad" : "";
 	const rows = [];
@@ -226,6 +227,7 @@ function showReplication(f) {
 	}
 	table("replication", ["replica", "state", "#behind", "#heard of"], rows, "no replica is connected");
 	$("backlog").textContent = f.repl_backlog_active === "1" ? `${size(Number(f.repl_backlog_histlen))} of ${size(Number(f.repl_backlog_size))} kept for replicas that are away` : "";
+	$("orphans").textContent = orphans === 0 ? "" : orphans < 0 ? "the directory orphans of the store cannot be read" : `${plural(orphans, "file")} with commits that a new master did not have: stave orphans lists them`;
 }
 
 function showClients({ clients, total }) {
