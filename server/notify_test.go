@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -237,7 +238,7 @@ func TestRandomNotifications(t *testing.T) {
 		args := g.command()
 		name := strings.ToLower(args[0])
 		switch {
-		case slices.Contains(untold, name) || endless(name, args) || unlike70(name, args) || timeToLive(args) > 0 || waitsLong(name, args):
+		case slices.Contains(untold, name) || endless(name, args) || unlike70(name, args) || timeToLive(args) > 0 || setsExpired(args) || waitsLong(name, args):
 			continue
 		case name == "multi":
 			multi = true
@@ -268,6 +269,20 @@ func TestRandomNotifications(t *testing.T) {
 	if len(ours.told) < enough {
 		t.Error("too few events to have compared anything")
 	}
+}
+
+// setsExpired says whether the command is a SET with a deadline that has passed. Redis 7.0 keeps such a key until its
+// cycle of expiry comes by, and a command that overwrites the key before then tells that it was there.
+func setsExpired(args []string) bool {
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "exat") || strings.EqualFold(arg, "pxat") })
+	if !strings.EqualFold(args[0], "set") || at < 0 || at+1 == len(args) {
+		return false
+	}
+	deadline, err := strconv.ParseInt(args[at+1], 10, 64)
+	if strings.EqualFold(args[at], "exat") {
+		return err == nil && deadline <= time.Now().Unix()
+	}
+	return err == nil && deadline <= time.Now().UnixMilli()
 }
 
 // untold are the commands that depend on chance, that change the setting, or that differ since Redis 7.2.
