@@ -58,6 +58,7 @@ type Store struct {
 	grown   nap.Nap // of adjustReserve: the log has grown
 
 	segmentSize atomic.Int64 // see measureDisk
+	bound       bound
 
 	spareID uint32 // of a segment that no merge has written after all; maintenanceMu guards it
 

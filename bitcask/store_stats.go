@@ -109,8 +109,14 @@ func (s *Store) SegmentSize() int64 { return s.segmentSize.Load() }
 // measureDisk decides how long segments are, by what the log can have of the disk.
 func (s *Store) measureDisk() {
 	free, ok := vfs.SpaceOf(s.opts.seam.FS, s.dir)
-	if ok {
-		s.segmentSize.Store(s.reserve.Measured(s.opts.SegmentSize, free))
+	if size := s.opts.SegmentSize; ok || s.bound.set.Load() > 0 {
+		if ok {
+			size = s.reserve.Measured(size, free)
+		}
+		if bound := s.bound.set.Load(); bound > 0 {
+			size = boundedSegment(size, bound)
+		}
+		s.segmentSize.Store(size)
 	}
 }
 
@@ -208,6 +214,8 @@ type SegmentInfo struct {
 	LiveBytes      int64  // estimate of what a merge would keep
 	Records        uint64
 	MinSeq, MaxSeq uint64
+	Hidable        uint64 // a tombstone below it hides nothing here
+	Hiding         int64  // of LiveBytes: tombstones that a merge had to copy, and would have to again
 	Sealed         bool
 	Merged         bool // written by a merge
 	// Time, of a sealed segment, is not before its last commit and not after the first one of a later segment, as the
@@ -220,7 +228,7 @@ func (s *Store) Segments() []SegmentInfo {
 	s.DrainDropped()
 	var list []SegmentInfo
 	var of []*segment.Segment
-	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest sequences that segments begin with
+	first, second := uint64(math.MaxUint64), uint64(math.MaxUint64) // the two lowest of those at which tombstones hide something
 	for _, sg := range s.segments.Load().All() {
 		foot, sealed, listed := s.log.FootOf(sg)
 		if !listed {
@@ -231,8 +239,9 @@ func (s *Store) Segments() []SegmentInfo {
 		if sealed && foot.Time != 0 {
 			info.Time = time.UnixMilli(foot.Time)
 		}
+		info.Hidable = sg.Hidable(info.MinSeq)
 		list, of = append(list, info), append(of, sg)
-		if lowest := info.MinSeq; foot.Records > 0 && lowest < first {
+		if lowest := info.Hidable; foot.Records > 0 && lowest < first {
 			first, second = lowest, first
 		} else if foot.Records > 0 {
 			second = min(second, lowest)
@@ -240,10 +249,10 @@ func (s *Store) Segments() []SegmentInfo {
 	}
 	for i := range list {
 		others := first
-		if list[i].MinSeq == first {
+		if list[i].Hidable == first {
 			others = second
 		}
-		list[i].LiveBytes = of[i].Kept(others, list[i].Sealed)
+		list[i].LiveBytes, list[i].Hiding = of[i].Kept(others, list[i].Sealed)
 	}
 	return list
 }

@@ -271,6 +271,9 @@ func (p *placing) move(r *txRecord, pending, loc keydir.Loc) bool {
 // and Close note; the others wait until that is whole.
 func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error) {
 	log, r, f := &t.s.log, &t.s.reserve, t.encode()
+	if err := t.takeOfBound(f.Size); err != nil {
+		return nil, 0, 0, err
+	}
 	full, short, seen := r.Full(), r.Short(), r.Seen()
 	if !short || t.draws() {
 		if sg, at, seq, err = t.append(f); err == nil {

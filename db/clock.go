@@ -159,6 +159,7 @@ func (s *Store) settle(a access) {
 	}
 	if a == writing {
 		s.makeRoom(true)
+		s.awaitDisk()
 	}
 }
 

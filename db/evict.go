@@ -52,6 +52,11 @@ type Evict struct {
 	// Memory is how many bytes the entries of the index may take: 20 for a key that holds a string, 112 with a
 	// deadline, and for a collection what its elements take. Default: 0, no bound.
 	Memory int64
+	// Disk is how many bytes the directory of the store may take. Live data take at most half of them: by then keys
+	// are evicted, so that merges have room. Where merges do not keep up, or the policy protects what is left, writes wait, for a second
+	// at most, and what adds something fails with ErrBound then. On a disk with less room the bound is what there is. See
+	// bitcask.Store.SetBound. A replica exceeds the bound where its master's data do. Default: 0, no bound.
+	Disk int64
 }
 
 // evictOrder is in which order keys are evicted.
@@ -75,6 +80,7 @@ type evictRule struct {
 	timed  bool // only keys with a deadline
 	order  evictOrder
 	memory int64
+	disk   int64
 }
 
 // check refuses what has no meaning, with the name of the field.
@@ -84,6 +90,9 @@ func (e *Evict) check() error {
 	}
 	if e.Memory < 0 {
 		return fmt.Errorf("%w: Evict.Memory is %d, want bytes, or 0 for no bound", ErrOption, e.Memory)
+	}
+	if e.Disk < 0 || e.Disk > 0 && e.Disk < leastDisk {
+		return fmt.Errorf("%w: Evict.Disk is %d, want at least %d bytes, or 0 for no bound", ErrOption, e.Disk, leastDisk)
 	}
 	return nil
 }
@@ -129,12 +138,13 @@ func (s *Store) SetEvict(e Evict) error {
 		e.Policy = EvictNone
 	}
 	s.evictor.is.Store(&e)
+	s.disk.set(s, e.Disk)
 	rule, evicts := evictRules[e.Policy]
-	if !evicts || e.Memory == 0 || s.opts.ReadOnly {
+	if !evicts || e.Memory == 0 && e.Disk == 0 || s.opts.ReadOnly {
 		s.evictor.rule.Store(nil)
 		s.base.TrackVisits(false)
 	} else {
-		rule.memory = e.Memory
+		rule.memory, rule.disk = e.Memory, e.Disk
 		s.evictor.rule.Store(&rule)
 		s.base.TrackVisits(rule.order == byClock)
 	}
@@ -169,12 +179,14 @@ func (s *Store) makeRoom(evict bool) bool {
 	if evict && s.guard.check() == nil {
 		s.evictSome(rule)
 	}
-	return s.evictable() <= rule.memory || s.canEvict(rule)
+	return !s.exceeds(rule) || s.canEvict(rule)
 }
+
+func (s *Store) exceeds(rule *evictRule) bool { return rule.memory > 0 && s.evictable() > rule.memory }
 
 // exceeded is the rule whose bound is exceeded; nil if none is.
 func (s *Store) exceeded() *evictRule {
-	if rule := s.evictor.rule.Load(); rule != nil && s.evictable() > rule.memory {
+	if rule := s.evictor.rule.Load(); rule != nil && s.exceeds(rule) {
 		return rule
 	}
 	return nil
@@ -214,7 +226,7 @@ func (s *Store) evictSome(rule *evictRule) {
 		victims, err := s.someVictims(rule, int(min(excess/keydir.EntryBytes+1, evictBatch)))
 		done := true
 		if err == nil && len(victims) > 0 {
-			done, err = s.evictAll(victims, rule.timed, excess)
+			done, err = s.evictAll(victims, rule.timed, excess, (*txn).weight)
 			some = true
 		}
 		if e.failed(err) {
@@ -259,7 +271,7 @@ func (s *Store) evictCycle(every time.Duration) (rest time.Duration) {
 	if rule == nil || s.expiryIsHeld() {
 		return every
 	}
-	if s.evictable() <= rule.memory {
+	if !s.exceeds(rule) {
 		e.mu.Lock()
 		if e.rule.Load() == rule {
 			s.base.TrackVisits(rule.order == byClock) // for the keys and namespaces that there are by now
@@ -276,8 +288,8 @@ func (s *Store) evictCycle(every time.Duration) (rest time.Duration) {
 }
 
 // evictAll evicts keys until they have freed so many bytes, with one commit. It does not wait: done is false if somebody has locked
-// what it needs.
-func (s *Store) evictAll(victims []nsKey, timed bool, excess int64) (done bool, err error) {
+// what it needs. weigh says how many bytes a key is of; ok is false if it is not there.
+func (s *Store) evictAll(victims []nsKey, timed bool, excess int64, weigh weighing) (done bool, err error) {
 	keys := make([]string, len(victims))
 	for i := range victims {
 		keys[i] = victims[i].key
@@ -292,7 +304,7 @@ func (s *Store) evictAll(victims []nsKey, timed bool, excess int64) (done bool, 
 	}
 	defer first.recycle()
 	for _, v := range victims {
-		freed, err := (*txn)(&Tx{txState: first.Tx.txState, ns: v.ns}).evict(v.key, timed)
+		freed, err := (*txn)(&Tx{txState: first.Tx.txState, ns: v.ns}).evict(v.key, timed, weigh)
 		if err != nil {
 			_, err = first.Tx.finish(err)
 			return false, err
@@ -305,18 +317,26 @@ func (s *Store) evictAll(victims []nsKey, timed bool, excess int64) (done bool, 
 	return true, err
 }
 
+// weighing is what a key is of, in bytes.
+type weighing func(t *txn, key string) (bytes int64, ok bool, err error)
+
+// weight is what a key takes of Evict.Memory.
+func (t *txn) weight(key string) (bytes int64, ok bool, err error) {
+	bytes, ok, err = t.base.Weight(t.ns, key)
+	if _, timed := t.Deadline(key); timed {
+		bytes += deadlineBytes + keydir.EntryBytes
+	}
+	return bytes, ok, err
+}
+
 // evict deletes a key, if it is still there, and has a deadline where that matters. It returns how many bytes that frees.
-func (t *txn) evict(key string, timed bool) (freed int64, err error) {
-	_, hasDeadline := t.Deadline(key)
-	if timed && !hasDeadline {
+func (t *txn) evict(key string, timed bool, weigh weighing) (freed int64, err error) {
+	if _, hasDeadline := t.Deadline(key); timed && !hasDeadline {
 		return 0, nil
 	}
-	freed, existed, err := t.base.Weight(t.ns, key)
+	freed, existed, err := weigh(t, key)
 	if err != nil || !existed {
 		return 0, err
-	}
-	if hasDeadline {
-		freed += deadlineBytes + keydir.EntryBytes
 	}
 	existed, err = t.Drop(key)
 	if existed && err == nil { // else its time had come

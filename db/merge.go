@@ -72,8 +72,9 @@ func (s *Store) mergeLoop(ctx context.Context) {
 			s.mergeNow(ctx)
 			continue
 		case <-s.base.Lacking(): // the sooner there is space, the better
+		case <-s.disk.soon:
 		}
-		s.merger.Tick(ctx)
+		s.mergeForBound(ctx)
 		if s.base.Full() { // a refused write follows another at once
 			wait(ctx, fullEvery)
 		}

@@ -176,6 +176,7 @@ func (s *Store) noteReplica(value []byte, is bool, origin func() []byte) error {
 		ticket, err := t.Commit()
 		if err == nil {
 			s.replica.is.Store(is)
+			s.base.SetBound(s.Evict().Disk, is)
 		}
 		return ticket, err
 	})

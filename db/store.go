@@ -66,6 +66,7 @@ type core struct {
 	expiryFrom atomic.Int64  // Unix nanoseconds before which nothing expires by itself: see holdExpiry
 	idle       nap.Nap       // of the expiry cycle
 	evictor    evictor
+	disk       diskBound
 	replica    replica // of a master: see origin.go
 
 	stop context.CancelFunc
@@ -89,6 +90,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, fmt.Errorf("db: open %s: %w", dir, err)
 	}
 	c := &core{opts: options, mergeSoon: make(chan struct{}, 1)}
+	c.disk.soon = make(chan struct{}, 1)
 	c.guard.init()
 	c.clock.wall = c.opts.seam.Clock
 	if l := c.opts.Logger; l != nil {
@@ -135,6 +137,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	c.stop = cancel
 	if !c.opts.ReadOnly {
 		c.work.Go(func() { s.expireLoop(ctx) })
+		c.work.Go(func() { s.boundLoop(ctx) })
 		if !c.opts.NoMerge {
 			s.base.Attend()
 			c.work.Go(func() {

@@ -33,6 +33,7 @@ type Merger struct {
 	// For Tick, which one goroutine calls:
 	retry     backoff.Backoff // after failures not caused by one file
 	failedDue dueMerge        // what the last of these failures was of
+	refresh   bool            // it is the turn of segments that hold tombstones back: see pickBounded
 }
 
 // Status is the state of a Merger and the result of its last merge.
@@ -88,6 +89,10 @@ type RunOptions struct {
 func (m *Merger) Plan(all bool) Plan { return m.plan(all, false) }
 
 func (m *Merger) plan(all, background bool) Plan {
+	if background && m.store.NearBound() {
+		_, _, bound := m.store.DirectoryBytes()
+		return m.policy.pickBounded(m.segments(background), m.store.SegmentSize(), bound, m.refresh)
+	}
 	return m.policy.Pick(m.segments(background), m.store.SegmentSize(), all)
 }
 
@@ -156,7 +161,7 @@ func (r *activeMerge) rewrite(ids []uint32, oneOutput bool) error {
 	done, err := r.store.Rewrite(r.ctx, ids, bitcask.RewriteOptions{
 		OneOutput: oneOutput,
 		Throttle: func(n int) error {
-			if r.o.Unlimited || r.store.DeletesLackRoom() { // deletes wait for it
+			if r.o.Unlimited || r.store.DeletesLackRoom() || r.store.NearBound() { // deletes wait for it, or writers will
 				return nil
 			}
 			return r.throttle.take(r.ctx, n)
@@ -225,6 +230,7 @@ func (m *Merger) Tick(ctx context.Context) {
 		m.store.Tried()
 		return
 	}
+	m.refresh = !m.refresh
 	due := m.due()
 	if len(due.ids) == 0 || !m.retry.Due() && due.noBetterThan(&m.failedDue) {
 		m.store.Tried()
@@ -270,7 +276,7 @@ func (m *Merger) due() dueMerge {
 		return dueMerge{plan.IDs(), plan.Writes, take}
 	}
 	plan := m.plan(false, true)
-	if !plan.Triggered || plan.Reclaims <= 0 && len(plan.IDs()) < 2 {
+	if !plan.Triggered || plan.Reclaims <= 0 && len(plan.IDs()) < 2 && !(m.refresh && m.store.NearBound()) {
 		return dueMerge{}
 	}
 	return dueMerge{ids: plan.IDs(), writes: plan.Writes}

@@ -83,8 +83,8 @@ func (l *Log) FootOf(sg *segment.Segment) (ft format.Footer, sealed, listed bool
 	return sg.Footer, sg.Sealed(), sg.Size.Load() > format.SegmentHeaderSize
 }
 
-// Split returns the segments with the given ids, all of which must be sealed, and the lowest sequence number outside of
-// them.
+// Split returns the segments with the given ids, all of which must be sealed, and the sequence number below
+// which no tombstone hides anything outside of them.
 func (l *Log) Split(ids []uint32) (in []*segment.Segment, outside uint64, err error) {
 	l.mu.Lock() // no rotation until then
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *Log) Split(ids []uint32) (in []*segment.Segment, outside uint64, err er
 		case slices.Contains(ids, sg.ID):
 			in = append(in, sg)
 		case sg.Footer.Records > 0:
-			outside = min(outside, sg.Footer.MinSeq)
+			outside = min(outside, sg.Hidable(sg.Footer.MinSeq))
 		}
 	}
 	if len(in) != len(ids) {

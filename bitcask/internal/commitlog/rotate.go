@@ -137,6 +137,14 @@ func (l *Log) startLocked(sg *segment.Segment, ft format.Footer, size, synced in
 	}
 }
 
+// Shorten has the active segment sealed from the length that holds by now, if that is less than when it began.
+func (l *Log) Shorten() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = min(l.limit, l.env.SegmentSize())
+	l.noteRoomLocked()
+}
+
 // endAppends truncates the zeros after the frames of a segment; nothing has changed if there is no space for that.
 func endAppends(sg *segment.Segment) error {
 	err := sg.EndAppends()

@@ -22,7 +22,7 @@ type Selector struct {
 	Err      error                  // once Selected is closed
 
 	index   *Index
-	outside uint64 // lowest sequence of any segment that is not merged
+	outside uint64 // a tombstone below it hides nothing in segments that are not merged
 	hidden  uint64 // sequence of the last tombstone kept
 	pace    Pacer
 }
@@ -30,7 +30,7 @@ type Selector struct {
 // batchesAhead is how many batches there are: one is filled while the other is copied.
 const batchesAhead = 2
 
-// New returns a selector of segments. outside is the lowest sequence of any other segment.
+// New returns a selector of segments. A tombstone below outside hides nothing in any other segment.
 func New(index *Index, env *mergeinput.Environment, segments []*segment.Segment, outside uint64, bounds Bounds, pace Pacer) *Selector {
 	sel := &Selector{
 		index: index, outside: outside, pace: pace,
@@ -92,7 +92,7 @@ func (sel *Selector) fill(sw *mergeinput.Batch) (done bool, err error) {
 		e := &in.Entry
 		sel.pace.Passed += int64(e.Size)
 		if e.Kind.Tombstone() {
-			// I6: a tombstone goes only when no segment outside the merge holds anything older. It
+			// I6: a tombstone goes only when no segment outside the merge holds anything that it may hide. It
 			// may stand in two inputs if a merge was interrupted.
 			if e.Seq < sel.outside || e.Seq == sel.hidden {
 				sw.Dropped++

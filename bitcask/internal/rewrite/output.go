@@ -33,6 +33,7 @@ func (rw *rewriter) startOutput(seq uint64) error {
 		var err error
 		seen := rw.Reserve.Seen()
 		if rw.out, err = segment.NewWriter(w, rw.Dir, rw.Manifest.Store, *rw.SpareID); err == nil {
+			rw.out.Segment.Clean = rw.clean
 			return nil
 		}
 		if errors.Is(err, fs.ErrExist) {

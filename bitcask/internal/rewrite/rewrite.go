@@ -86,6 +86,7 @@ type rewriter struct {
 	failed  func()          // does again what one of o's functions did: panic, or end the goroutine; nil: none did
 	sel     *mergeselect.Selector
 	pacer   mergeselect.Pacer // of all but the selector
+	clean   uint64            // of the outputs
 	out     *segment.Writer
 	from    []keydir.Loc            // where each entry of out was; 0 for tombstones
 	moves   mergeinput.Batch        // entries of out
@@ -118,9 +119,10 @@ func Run(ctx context.Context, env *Environment, ids []uint32, o Options) (r Resu
 	return rw.result, rw.failed, err
 }
 
-// choose finds the inputs and the lowest sequence outside of them: a tombstone
-// below that has nothing left to hide.
+// choose finds the inputs, and below which sequence a tombstone has nothing left to hide outside of them. What the
+// selector finds live from now on was live at the sequence that it notes, or is newer: see segment.Segment.Clean.
 func (rw *rewriter) choose(ids []uint32) error {
+	rw.clean = rw.Log.Stats().Sequence
 	in, outside, err := rw.Log.Split(ids)
 	if err == nil {
 		rw.sel = mergeselect.New(rw.Index, rw.Inputs, in, outside, rw.o.LiveScan, mergeselect.Pacer{CheckIn: rw.checkIn})

@@ -41,6 +41,10 @@ type Segment struct {
 		Last  uint64
 	}
 
+	// Clean is a sequence number at which all that a merge has copied here was live: a tombstone up to that number hides
+	// nothing here. It is set before the segment is listed; 0: unknown, as of one that was there at Open.
+	Clean uint64
+
 	Footer format.Footer // valid when sealed, and during Open
 	sealed atomic.Bool
 
@@ -315,19 +319,23 @@ func (sg *Segment) EndSum(length int64) (uint32, error) {
 	return crc32.ChecksumIEEE(b), nil
 }
 
+// Hidable is the lowest sequence number that a tombstone must have to hide something here; first is that of the first record.
+func (sg *Segment) Hidable(first uint64) uint64 { return max(first, sg.Clean+1) }
+
 // Kept estimates how many bytes a merge of this segment alone would write; others is the lowest
-// sequence in all others. What a merge cannot remove must not look like garbage, or merges would
+// Hidable of all others. What a merge cannot remove must not look like garbage, or merges would
 // never end: header and footer, and the tombstones that a merge had to keep as long as it would
-// have to again.
-func (sg *Segment) Kept(others uint64, sealed bool) int64 {
+// have to again: hiding.
+func (sg *Segment) Kept(others uint64, sealed bool) (bytes, hiding int64) {
 	live := max(sg.LiveBytes.Load(), 0)
 	if sg.Hiding.Bytes > 0 && sg.Hiding.Last >= others {
-		live += sg.Hiding.Bytes
+		hiding = sg.Hiding.Bytes
+		live += hiding
 	}
 	if live > 0 && sealed {
 		live += format.SegmentHeaderSize + format.FrameHeaderSize + format.FooterSize
 	}
-	return min(live, sg.Size.Load())
+	return min(live, sg.Size.Load()), hiding
 }
 
 func Remove(fs vfs.FS, dir string, sg *Segment) error {

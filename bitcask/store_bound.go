@@ -1,0 +1,220 @@
+package bitcask
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/internal/vfs"
+)
+
+// A bound of the directory. The store measures what its directory takes, and knows between two measurements what has
+// been committed since. It refuses a commit that adds something once that exceeds the bound. What frees space later needs
+// some now: deletes, outputs of merges, hints, edits of the manifest. So whoever owns a store with a bound merges from
+// NearBound on, has writers wait from TightBound on, and keeps the live data below half of the bound: dead bytes are then
+// at least a third of the segments wherever space lacks, and a merge frees more than it takes.
+//
+// On a disk with less room the bound is what there is, but for a part of it that others may have.
+
+// ErrBound is returned by a commit that adds something, in a store whose directory takes what its bound allows. It is a
+// *BoundError, and passes by itself when there is room.
+var ErrBound = errors.New("the directory of the store takes all that its bound allows")
+
+// BoundError is an ErrBound with the figures.
+type BoundError struct {
+	Used, Bound int64 // bytes
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("%v: %d bytes of %d; raise the bound (maxdisk), delete keys, or have keys evicted", ErrBound, e.Used, e.Bound)
+}
+
+// Is reports whether target is [ErrBound].
+func (e *BoundError) Is(target error) bool { return target == ErrBound }
+
+// Parts of the bound.
+const (
+	nearBound  = 3.0 / 4  // from where on merges take what has few dead bytes
+	tightBound = 7.0 / 8  // from where on writers wait
+	liveBound  = 1.0 / 2  // what live data may take
+	freeFloor  = 1.0 / 32 // of the bound is left free on the disk
+)
+
+// bound is that of a store.
+type bound struct {
+	set     atomic.Int64 // what was asked for; 0: none
+	now     atomic.Int64 // that, or less on a disk that has no more
+	grown   atomic.Int64 // bytes of commits
+	before  atomic.Int64 // what the directory takes, without what grown counts
+	lenient atomic.Bool  // nothing is refused
+	living  atomic.Int64 // what would be left in the directory of what is live
+
+	mu    sync.Mutex       // held while the directory is measured; guards the rest
+	hints map[string]int64 // lengths of hints of sealed segments, which do not change
+}
+
+// SetBound bounds what the directory of the store takes, in bytes; 0: not. Segments become shorter, a 160th of that if it is large. The
+// bound is kept from the first MeasureBound on. With lenient set nothing is refused.
+func (s *Store) SetBound(bytes int64, lenient bool) {
+	s.bound.lenient.Store(lenient)
+	if s.bound.set.Swap(bytes) != bytes {
+		s.bound.now.Store(0)
+		s.measureDisk()
+		s.log.Shorten()
+	}
+}
+
+// DirectoryBytes is what the directory takes, and how much of that is live: what there would be without garbage. Both are as of
+// the last MeasureBound, with what has been committed since. bound is what it may take: less than was asked for on a disk
+// that has no more; 0: there is none, or nothing has been measured.
+func (s *Store) DirectoryBytes() (used, live, bound int64) {
+	return s.bound.used(), s.bound.living.Load(), s.bound.now.Load()
+}
+
+func (b *bound) used() int64 { return b.before.Load() + b.grown.Load() }
+
+// reached reports whether a part of the bound is in use.
+func (b *bound) reached(part float64) bool {
+	now := b.now.Load()
+	return now != 0 && float64(b.used()) > part*float64(now)
+}
+
+// NearBound reports whether dead bytes take what may soon be needed.
+func (s *Store) NearBound() bool { return s.bound.reached(nearBound) }
+
+// TightBound reports whether writes that add something are to wait for merges, or to be refused if these find nothing.
+func (s *Store) TightBound() bool { return s.bound.reached(tightBound) }
+
+// LiveExcess is how many bytes of live data are too many, for merges to have room. It may be negative. It counts them anew: O(segments).
+func (s *Store) LiveExcess() int64 {
+	bound := s.bound.now.Load()
+	if bound == 0 {
+		return -1
+	}
+	s.countLiving()
+	return s.bound.living.Load() - int64(liveBound*float64(bound))
+}
+
+// takeOfBound counts a commit, unless it is to be refused.
+func (t *Tx) takeOfBound(bytes int64) error {
+	b := &t.s.bound
+	if b.set.Load() == 0 {
+		return nil
+	}
+	b.grown.Add(bytes)
+	if used, now := b.used(), b.now.Load(); now != 0 && used > now && !b.lenient.Load() && !t.draws() {
+		b.grown.Add(-bytes)
+		return &BoundError{Used: used, Bound: now}
+	}
+	return nil
+}
+
+// MeasureBound measures what the directory takes, if there is a bound, and how much of it is live. It lists the directory.
+func (s *Store) MeasureBound() error {
+	b := &s.bound
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	set := b.set.Load()
+	if set == 0 {
+		b.now.Store(0)
+		return nil
+	}
+	if active := s.log.Active(); active != nil && active.Size.Load() > s.SegmentSize() { // begun before there was a bound
+		if err := s.Rotate(); err != nil {
+			return err
+		}
+	}
+	grown := b.grown.Load() // before: what is committed meanwhile may be counted twice
+	total, err := s.directoryBytes()
+	if err != nil {
+		return err
+	}
+	now := set
+	if free, known := vfs.SpaceOf(s.opts.seam.FS, s.dir); known {
+		now = max(min(now, total+free-int64(freeFloor*float64(set))), 1)
+	}
+	b.before.Store(total - grown)
+	b.now.Store(now)
+	s.countLiving()
+	return nil
+}
+
+// boundedSegment is the length from which segments are sealed in a directory with a bound. Shorter ones let merges release
+// little by little; each costs some syncs.
+func boundedSegment(wanted, bound int64) int64 {
+	return min(wanted, max(bound/160, min(bound/32, 2<<20)))
+}
+
+// directoryBytes is the length of all files of the directory. The INDEX counts twice: another one is written beside it.
+func (s *Store) directoryBytes() (total int64, err error) {
+	names, err := s.opts.seam.FS.List(s.dir)
+	if err != nil {
+		return 0, err
+	}
+	sealed := map[string]int64{} // data files
+	for _, sg := range s.segments.Load().All() {
+		if sg.Sealed() {
+			sealed[sg.Name] = sg.Size.Load()
+		}
+	}
+	hints := make(map[string]int64, len(s.bound.hints))
+	for _, name := range names {
+		if size, is := sealed[name]; is {
+			total += size
+			continue
+		}
+		id, _, ok := format.ParseName(name)
+		isHint := ok && name == format.HintName(id)
+		if isHint {
+			if size, known := s.bound.hints[name]; known {
+				hints[name] = size
+				total += size
+				continue
+			}
+		}
+		size := s.fileSize(name)
+		if isHint {
+			if _, is := sealed[format.DataName(id)]; is {
+				hints[name] = size
+			}
+		}
+		if strings.HasPrefix(name, IndexFile) {
+			size *= 2
+		}
+		total += size
+	}
+	s.bound.hints = hints
+	return total, nil
+}
+
+// fileSize is the length of a file; 0 if it is gone, or none that the store could have written.
+func (s *Store) fileSize(name string) int64 {
+	f, err := s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
+	if err != nil {
+		return 0
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	size, err := f.Size()
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
+// countLiving counts what would be left in the directory without garbage: of segments, and of their hints in proportion, what is
+// live, and all else.
+func (s *Store) countLiving() {
+	s.dead.drain()
+	var live, all int64
+	for _, info := range s.Segments() {
+		live += info.LiveBytes
+		all += info.Bytes
+	}
+	if all > 0 {
+		s.bound.living.Store(int64(float64(live) / float64(all) * float64(s.bound.used())))
+	}
+}

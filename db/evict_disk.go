@@ -1,0 +1,196 @@
+package db
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stavedb/stave/bitcask"
+	"github.com/stavedb/stave/internal/nap"
+)
+
+// The bound of the directory, Evict.Disk. The log measures what the directory takes, and refuses commits beyond the bound
+// (bitcask/store_bound.go); merges free more of it the nearer it comes (merge/bounded.go). Here is what only a store with a policy can
+// do: evict keys when live data take half of the bound, which makes bytes dead for merges to free, and have writers wait
+// while that goes on. One goroutine measures and evicts; merges are those of the merge loop, which it wakes.
+
+// ErrBound is returned by a write that adds something while the directory takes all that Evict.Disk allows, and nothing can be
+// freed soon. It is a *BoundError. Deletes work.
+var ErrBound = bitcask.ErrBound
+
+// BoundError is an ErrBound with the figures.
+type BoundError = bitcask.BoundError
+
+const (
+	leastDisk = 16 << 20 // a bound below that is of buffers and reserves, not of data
+
+	boundEvery   = 10 * time.Millisecond // between two measurements, or twenty times as long as one takes
+	boundSeldom  = 100 * time.Millisecond
+	boundBudget  = 5 * time.Millisecond // of one round of evictions
+	boundPatient = time.Second          // how long a write waits for room
+	boundSlack   = 256                  // evictions go on until so small a part of the bound is free below the half
+)
+
+// diskBound is what a store has to keep its directory within a bound.
+type diskBound struct {
+	on     atomic.Bool
+	idle   nap.Nap       // of the loop
+	soon   chan struct{} // has a value when merges are to look
+	evicts atomic.Bool   // live data take too much, and some may go
+	vain   atomic.Int32  // how often in turn the merge loop has found nothing to merge
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when it has been measured again; nil: nobody waits
+}
+
+// set begins or ends to bound the directory.
+func (d *diskBound) set(s *Store, bytes int64) {
+	if s.opts.ReadOnly {
+		return
+	}
+	s.base.SetBound(bytes, s.replica.is.Load())
+	d.on.Store(bytes > 0)
+	d.idle.Stir(nap.Any)
+}
+
+// boundLoop measures the directory, and evicts, until the store closes.
+func (s *Store) boundLoop(ctx context.Context) {
+	d := &s.disk
+	for {
+		if !d.on.Load() {
+			d.idle.Sleep(ctx.Done(), time.Hour, 1<<62, d.on.Load)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		rest := s.keepBound(ctx)
+		d.notify()
+		if !s.base.NearBound() && s.base.LiveExcess() < 0 {
+			rest = max(rest, boundSeldom)
+		}
+		wait(ctx, rest)
+	}
+}
+
+// keepBound is one round of the loop, and returns how long to rest after it.
+func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
+	d := &s.disk
+	began := time.Now()
+	if err := s.base.MeasureBound(); err != nil {
+		s.opts.Logger.Debug("directory not measured", "err", err)
+	}
+	rest = min(max(boundEvery, 20*time.Since(began)), boundSeldom)
+	d.evicts.Store(s.evictForDisk())
+	if s.base.NearBound() && !s.opts.NoMerge {
+		select {
+		case d.soon <- struct{}{}:
+		default:
+		}
+	}
+	return rest
+}
+
+// mergeForBound merges if that is due.
+func (s *Store) mergeForBound(ctx context.Context) {
+	before := s.merger.Status().Merges
+	s.merger.Tick(ctx)
+	if s.merger.Status().Merges != before {
+		s.disk.vain.Store(0)
+	} else {
+		s.disk.vain.Add(1)
+	}
+}
+
+// mostVain is how many times the merge loop finds nothing before nothing is expected from it: it takes turns (merge/bounded.go).
+const mostVain = 2
+
+// isHopeful reports whether room may be expected soon.
+func (s *Store) isHopeful() bool {
+	return s.disk.evicts.Load() || s.disk.vain.Load() < mostVain && !s.opts.NoMerge || s.merger.Status().Running
+}
+
+// evictForDisk evicts keys while live data take too much, and reports whether there are such.
+func (s *Store) evictForDisk() (evicts bool) {
+	e := &s.evictor
+	rule := e.rule.Load()
+	if rule == nil || rule.disk == 0 || s.expiryIsHeld() || !s.canEvict(rule) || s.base.LiveExcess() <= 0 || !e.begins(s, rule) {
+		return false
+	}
+	_, _, bound := s.base.DirectoryBytes()
+	for began := time.Now(); time.Since(began) < boundBudget; {
+		excess := s.base.LiveExcess() + bound/boundSlack
+		if excess <= 0 {
+			break
+		}
+		_, live, _ := s.base.DirectoryBytes()
+		_, keys, _ := s.base.EntryBytes()
+		mean := live/int64(max(keys, 1)) + 1
+		victims, err := s.someVictims(rule, int(min(excess/mean+1, evictBatch)))
+		done := true
+		if err == nil && len(victims) > 0 {
+			done, err = s.evictAll(victims, rule.timed, excess, (*txn).diskUsage)
+		}
+		if e.failed(err) {
+			s.opts.Logger.Error("eviction", "err", err)
+		}
+		if !done || err != nil {
+			break
+		}
+	}
+	return s.canEvict(rule)
+}
+
+// diskUsage is about what a key takes in the log.
+func (t *txn) diskUsage(key string) (bytes int64, ok bool, err error) {
+	const samples = 16
+	u, ok, err := t.base.Usage(t.ns, key, samples)
+	return u.Disk, ok, err
+}
+
+// notify lets writers look again that wait for room.
+func (d *diskBound) notify() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.changed != nil {
+		close(d.changed)
+		d.changed = nil
+	}
+}
+
+// next is closed when the directory has been measured again.
+func (d *diskBound) next() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.changed == nil {
+		d.changed = make(chan struct{})
+	}
+	return d.changed
+}
+
+// isTight reports whether writes that add something are to wait for room, if there is some to come.
+func (s *Store) isTight() bool {
+	return s.disk.on.Load() && s.base.TightBound() && s.isHopeful() && !s.replica.is.Load()
+}
+
+// awaitDisk has a write wait while the directory takes nearly all that it may, and some of that is being freed. Nothing is locked by
+// the caller.
+func (s *Store) awaitDisk() {
+	if !s.isTight() {
+		return
+	}
+	patience := time.NewTimer(boundPatient)
+	defer patience.Stop()
+	for s.isTight() {
+		select {
+		case <-s.disk.next():
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+// diskIsShort reports whether writes that add something are refused, or will be soon.
+func (s *Store) diskIsShort() bool {
+	return s.disk.on.Load() && s.base.TightBound() && !s.isHopeful() && !s.replica.is.Load()
+}
