@@ -72,7 +72,10 @@ func (s *Store) SetBound(bytes int64, lenient bool) {
 // the last MeasureBound, with what has been committed since. bound is what it may take: less than was asked for on a disk
 // that has no more; 0: there is none, or nothing has been measured.
 func (s *Store) DirectoryBytes() (used, live, bound int64) {
-	return s.bound.used(), s.bound.living.Load(), s.bound.now.Load()
+	if bound = s.bound.now.Load(); bound == 0 {
+		return 0, 0, 0
+	}
+	return s.bound.used(), s.bound.living.Load(), bound
 }
 
 func (b *bound) used() int64 { return b.before.Load() + b.grown.Load() }

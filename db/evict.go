@@ -54,8 +54,7 @@ type Evict struct {
 	Memory int64
 	// Disk is how many bytes the directory of the store may take. Live data take at most half of them: by then keys
 	// are evicted, so that merges have room. Where merges do not keep up, or the policy protects what is left, writes wait, for a second
-	// at most, and what adds something fails with ErrBound then. On a disk with less room the bound is what there is. See
-	// bitcask.Store.SetBound. A replica exceeds the bound where its master's data do. Default: 0, no bound.
+	// at most, and what adds something fails with ErrBound then. On a disk with less room the bound is what there is. A replica exceeds the bound where its master's data do. Default: 0, no bound.
 	Disk int64
 }
 
@@ -91,8 +90,8 @@ func (e *Evict) check() error {
 	if e.Memory < 0 {
 		return fmt.Errorf("%w: Evict.Memory is %d, want bytes, or 0 for no bound", ErrOption, e.Memory)
 	}
-	if e.Disk < 0 || e.Disk > 0 && e.Disk < leastDisk {
-		return fmt.Errorf("%w: Evict.Disk is %d, want at least %d bytes, or 0 for no bound", ErrOption, e.Disk, leastDisk)
+	if e.Disk < 0 || e.Disk > 0 && e.Disk < LeastDisk {
+		return fmt.Errorf("%w: Evict.Disk is %d, want at least %d bytes, or 0 for no bound", ErrOption, e.Disk, LeastDisk)
 	}
 	return nil
 }
@@ -193,6 +192,9 @@ func (s *Store) exceeded() *evictRule {
 }
 
 func (s *Store) isOverBound() bool {
+	if s.isTight() {
+		return true
+	}
 	rule := s.exceeded()
 	return rule != nil && !s.expiryIsHeld() && s.canEvict(rule)
 }

@@ -22,9 +22,10 @@ var ErrBound = bitcask.ErrBound
 // BoundError is an ErrBound with the figures.
 type BoundError = bitcask.BoundError
 
-const (
-	leastDisk = 16 << 20 // a bound below that is of buffers and reserves, not of data
+// LeastDisk is the least that Evict.Disk may be: less would be of buffers and reserves, not of data.
+const LeastDisk = 16 << 20
 
+const (
 	boundEvery   = 10 * time.Millisecond // between two measurements, or twenty times as long as one takes
 	boundSeldom  = 100 * time.Millisecond
 	boundBudget  = 5 * time.Millisecond // of one round of evictions

@@ -70,58 +70,190 @@ func sampled(t *testing.T, dir string, fn func()) (most int64) {
 	return most
 }
 
+// overrun is what the directory of a test may take beyond its bound: nothing.
+const overrun = 0
+
+// diskCache opens a store in a directory with a bound.
+func diskCache(t *testing.T, dir string, e db.Evict) *db.Store {
+	t.Helper()
+	return ok[*db.Store](t)(db.Open(dir, &db.Options{Sync: db.SyncNone, Evict: e}))
+}
+
+// fillDisk has several writers put keys of a thousand bytes, so many in all, among them overwrites and deletes.
+func fillDisk(t *testing.T, s *db.Store, kind string, bytes int) {
+	t.Helper()
+	const writers, size = 4, 1000
+	var writing sync.WaitGroup
+	for w := range writers {
+		r := chance.Rand(t)
+		writing.Go(func() {
+			value := []byte(strings.Repeat("v", size))
+			for i := range bytes / size / writers {
+				key := fmt.Sprint(kind, w, " ", i)
+				if r.IntN(4) == 0 {
+					key = fmt.Sprint(kind, w, " ", r.IntN(i+1))
+				}
+				var err error
+				switch {
+				case r.IntN(50) == 0:
+					_, err = s.Keyspace().Delete(key)
+				case kind == "hashes":
+					key = fmt.Sprint(kind, w, " ", i/20)
+					if _, err = s.Hash(key).Put(fmt.Sprint(i), value); err == nil {
+						_, err = s.Key(key).Expire(time.Hour)
+					}
+				default:
+					err = s.String(key).Put(value, db.TTL(time.Hour))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+}
+
 // TestEvictDisk: the directory of a cache stays within its bound, whatever is put, ten times as much as the bound, by
-// several at once, and nothing is refused; and it is used.
+// several at once, and nothing is refused; and what it may take is used.
 func TestEvictDisk(t *testing.T) {
 	const bound = 32 * megabyte
 	for _, policy := range evictPolicies {
 		for _, kind := range []string{"strings", "hashes"} {
 			t.Run(fmt.Sprint(policy, " ", kind), func(t *testing.T) {
 				dir := t.TempDir()
-				s := checkedAtEnd(t, ok[*db.Store](t)(db.Open(dir, &db.Options{Sync: db.SyncNone, Evict: db.Evict{Policy: policy, Disk: bound}})))
-				const writers, size = 4, 1000
-				most := sampled(t, dir, func() {
-					var writing sync.WaitGroup
-					for w := range writers {
-						r := chance.Rand(t)
-						writing.Go(func() {
-							value := []byte(strings.Repeat("v", size))
-							for i := range 10 * bound / size / writers {
-								key := fmt.Sprint(kind, w, " ", i)
-								if r.IntN(4) == 0 {
-									key = fmt.Sprint(kind, w, " ", r.IntN(i+1))
-								}
-								var err error
-								switch {
-								case r.IntN(50) == 0:
-									_, err = s.Keyspace().Delete(key)
-								case kind == "hashes":
-									key := fmt.Sprint(kind, w, " ", i/20)
-									if _, err = s.Hash(key).Put(fmt.Sprint(i), value); err == nil {
-										_, err = s.Key(key).Expire(time.Hour)
-									}
-								default:
-									err = s.String(key).Put(value, db.TTL(time.Hour))
-								}
-								if err != nil && !errors.Is(err, db.ErrNotFound) {
-									t.Error(err)
-									return
-								}
-							}
-						})
-					}
-					writing.Wait()
-				})
-				used, live, now := s.Log().DirectoryBytes()
-				t.Logf("at most %.1f MB of %d; %.1f used, %.1f live, bound %.1f, %d keys, %d evicted, merges %+v", float64(most)/megabyte, bound/megabyte,
-					float64(used)/megabyte, float64(live)/megabyte, float64(now)/megabyte, s.Len(), s.Stats().Evicted, s.Merger().Status().Merges)
-				if most > bound {
+				s := checkedAtEnd(t, diskCache(t, dir, db.Evict{Policy: policy, Disk: bound}))
+				most := sampled(t, dir, func() { fillDisk(t, s, kind, 10*bound) })
+				st := s.Stats()
+				t.Logf("at most %.1f MB; %+v, %d keys, %d evicted, %d merges", float64(most)/megabyte, st.Disk, s.Len(), st.Evicted, st.Merge.Merges)
+				if most > bound+overrun {
 					t.Errorf("the directory took %d bytes of %d", most, bound)
 				}
-				if live < bound/3 {
-					t.Errorf("no more than %d bytes are live", live)
+				if st.Disk.Live < bound/3 {
+					t.Errorf("no more than %d bytes are live", st.Disk.Live)
 				}
 			})
 		}
 	}
+}
+
+// TestEvictDiskHotKeys: keys that are read again and again stay, in segments in which little dies, and the tombstones of
+// the others do not take their place.
+func TestEvictDiskHotKeys(t *testing.T) {
+	const bound, hot, size = 16 * megabyte, 4000, 100
+	dir := t.TempDir()
+	s := checkedAtEnd(t, diskCache(t, dir, db.Evict{Policy: db.EvictAllKeysLRU, Disk: bound}))
+	value := []byte(strings.Repeat("v", size))
+	for i := range hot {
+		must(t, s.String(fmt.Sprint("hot", i)).Put(value))
+	}
+	rounds := 10 * bound / size
+	most := sampled(t, dir, func() {
+		for i := range rounds {
+			must(t, s.String(fmt.Sprint("cold", i)).Put(value))
+			for j := range 2 {
+				key := fmt.Sprint("hot", (2*i+j)%hot)
+				if _, err := s.String(key).Get(); err != nil {
+					t.Fatalf("%s after %d others: %v", key, i, err)
+				}
+			}
+		}
+	})
+	st := s.Stats()
+	var hiding int64
+	for _, sg := range s.Segments() {
+		hiding += sg.Hiding
+	}
+	t.Logf("at most %.1f MB; %+v, %d keys, %d evicted, %d merges, %d bytes of tombstones", float64(most)/megabyte, st.Disk, s.Len(), st.Evicted, st.Merge.Merges, hiding)
+	if most > bound+overrun {
+		t.Errorf("the directory took %d bytes of %d", most, bound)
+	}
+	if hiding > bound/8 {
+		t.Errorf("tombstones take %d bytes of %d", hiding, bound)
+	}
+	if s.Len() < bound/4/(size+60) {
+		t.Errorf("%d keys are left", s.Len())
+	}
+}
+
+// TestEvictDiskRefuses: where no policy evicts, writes that add something fail with ErrBound when the live data take the bound,
+// deletes do not, and after these there is room again. Overwrites go on as long as merges find something.
+func TestEvictDiskRefuses(t *testing.T) {
+	const bound, size = 16 * megabyte, 10_000
+	for _, policy := range []db.EvictPolicy{db.EvictNone, db.EvictVolatileLRU} {
+		t.Run(string(policy), func(t *testing.T) {
+			dir := t.TempDir()
+			s := checkedAtEnd(t, diskCache(t, dir, db.Evict{Policy: policy, Disk: bound}))
+			value := []byte(strings.Repeat("v", size))
+			put, refused := 0, error(nil)
+			most := sampled(t, dir, func() {
+				for i := range 3 * bound / size {
+					must(t, s.String(fmt.Sprint(i%300)).Put(value))
+				}
+				for ; refused == nil && put < 3*bound/size; put++ {
+					refused = s.String(fmt.Sprint(300 + put)).Put(value)
+				}
+			})
+			var figures *db.BoundError
+			if !errors.Is(refused, db.ErrBound) || !errors.As(refused, &figures) || figures.Bound != bound || !strings.Contains(refused.Error(), "maxdisk") {
+				t.Fatalf("%d more keys, and then %v", put, refused)
+			}
+			if 300+put < bound*3/4/size {
+				t.Errorf("refused with %d keys", 300+put)
+			}
+			if most > bound+overrun {
+				t.Errorf("the directory took %d bytes of %d", most, bound)
+			}
+			for i := range 300 {
+				must(t, first(s.Keyspace().Delete(fmt.Sprint(i))))
+			}
+			for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+				err := s.String("again").Put(value)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, db.ErrBound) || time.Since(begin) > time.Minute {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestEvictDiskChanges: a bound that is set, lowered and raised while the store is used, and found at an opening, also after a
+// kill, is reached, and kept from then on.
+func TestEvictDiskChanges(t *testing.T) {
+	dir := t.TempDir()
+	s := diskCache(t, dir, db.Evict{})
+	fillDisk(t, s, "strings", 40*megabyte)
+	for i, bound := range []int64{20 * megabyte, 32 * megabyte, 16 * megabyte, 24 * megabyte} {
+		e := db.Evict{Policy: evictPolicies[i], Disk: bound}
+		switch i {
+		case 2:
+			must(t, s.Close())
+			s = diskCache(t, dir, e)
+		case 3:
+			killed := t.TempDir()
+			must(t, os.CopyFS(killed, os.DirFS(dir))) // as it is at some moment
+			must(t, s.Close())
+			dir = killed
+			s = diskCache(t, dir, e)
+		default:
+			must(t, s.SetEvict(e))
+		}
+		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			if used, is := diskUsed(t, dir); is && used <= bound && s.Stats().Disk.Bound > 0 {
+				break
+			}
+			if time.Since(begin) > time.Minute {
+				t.Fatalf("bound %d is not reached: %+v", bound, s.Stats().Disk)
+			}
+		}
+		most := sampled(t, dir, func() { fillDisk(t, s, "strings", 40*megabyte) })
+		if most > bound+overrun {
+			t.Errorf("the directory took %d bytes of %d", most, bound)
+		}
+	}
+	must(t, s.Close())
 }

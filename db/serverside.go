@@ -47,6 +47,7 @@ func init() {
 		SwapWith:              (*Store).swapWith,
 		MakeRoom:              (*Store).makeRoom,
 		IsOverBound:           (*Store).isOverBound,
+		DiskIsShort:           (*Store).diskIsShort,
 		Visited:               (*Tx).visited,
 	})
 }

@@ -14,11 +14,19 @@ type Stats struct {
 	ExpiredFields uint64           `json:"expired_fields"` // fields of hashes reaped since Open
 	Evicted       uint64           `json:"evicted"`        // keys evicted since Open
 	EntryBytes    int64            `json:"entry_bytes"`    // what Evict.Memory bounds
+	Disk          DiskStats        `json:"disk"`           // what Evict.Disk bounds
 	Namespaces    []NamespaceStats `json:"namespaces"`
 	Merge         merge.Status     `json:"merge"`
 	Dir           string           `json:"dir"`
 	StoreID       string           `json:"store_id"`
 	Archive       *ArchiveStatus   `json:"archive,omitempty"` // nil: the store is not archived
+}
+
+// DiskStats are the figures of Evict.Disk, in bytes, some hundredths of a second old; zero without that bound.
+type DiskStats struct {
+	Bound int64 `json:"bound"` // Evict.Disk, or less on a disk that has no more
+	Used  int64 `json:"used"`  // by the directory
+	Live  int64 `json:"live"`  // what it would take without garbage
 }
 
 // NamespaceStats are the figures of one namespace at one moment.
@@ -50,6 +58,7 @@ func (s *Store) Segments() []SegmentInfo { return s.base.Segments() }
 func (s *Store) Stats() Stats {
 	st := Stats{Stats: s.base.Stats(), Expired: s.counters.expired.Load(), ExpiredFields: s.counters.expiredFields.Load(),
 		Evicted: s.counters.evicted.Load(), EntryBytes: s.evictable(), Merge: s.merger.Status(), Dir: s.base.Dir()}
+	st.Disk.Used, st.Disk.Live, st.Disk.Bound = s.base.DirectoryBytes()
 	st.StoreID = fmt.Sprintf("%x", s.base.StoreID())
 	if s.archiver != nil {
 		status := s.archiver.Status()

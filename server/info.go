@@ -28,6 +28,7 @@ func (v *Server) figures() *stats.Figures {
 		Channels: v.state.Hub.Count(pubsub.Channel), Patterns: v.state.Hub.Count(pubsub.Pattern), Shards: v.state.Hub.Count(pubsub.Shard),
 		MaxMemory: v.state.Tunables.MaxMemory.Load(), CountedMemory: v.state.CountedMemory(time.Now()),
 	}
+	f.MaxDisk = v.state.Store.Evict().Disk
 	if f.Policy = string(v.state.Store.Evict().Policy); v.state.Evicts() {
 		f.CountedMemory = f.Store.EntryBytes
 	}

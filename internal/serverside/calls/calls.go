@@ -181,8 +181,12 @@ type DB[Store, Tx, Keyspace any] struct {
 	// that may be evicted. With evict set it evicts some first, for a millisecond at most; it does not wait for
 	// transactions. Every writing transaction begins with that, but those of TryBegin.
 	MakeRoom func(s Store, evict bool) bool
-	// IsOverBound reports whether MakeRoom would evict something. O(1) a namespace.
+	// IsOverBound reports whether MakeRoom would evict something, or a writing transaction would wait for room on the disk. O(1) a
+	// namespace.
 	IsOverBound func(s Store) bool
+	// DiskIsShort reports whether commits that add something are refused, or will be soon, since the directory takes all that
+	// Options.Evict allows, and nothing is being freed. O(1).
+	DiskIsShort func(s Store) bool
 	// Visited reports whether a key has been used since it could have been evicted, or may have been. To ask is not to use it.
 	Visited func(t Tx, key string) bool
 

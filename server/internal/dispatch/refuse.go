@@ -34,8 +34,8 @@ func refusal(r *Request, s *Situation) error {
 			return err
 		}
 	}
-	if s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows, !s.InLoop) {
-		return shared.ErrOutOfMemory
+	if err := s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows, !s.InLoop); err != nil {
+		return err
 	}
 	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
 		return shared.ErrNoReplicas

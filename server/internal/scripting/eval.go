@@ -136,8 +136,8 @@ func (r *execution) obeyFlags(flags script.Flags) error {
 		return errFlagNoCluster
 	case readOnly && flags&script.NoWrites == 0:
 		return errFlagWrites
-	case flags&(script.NoWrites|script.AllowOOM) == 0 && v.MemoryIsShort(r.Call.Tx == nil, r.Call.Tx == nil && !r.where.InLoop):
-		return shared.ErrOutOfMemory
+	case flags&(script.NoWrites|script.AllowOOM) == 0:
+		return v.Shortage(r.Call.Tx == nil, r.Call.Tx == nil && !r.where.InLoop)
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ type execution struct {
 	program  *script.Program
 	function *script.Function // without a program
 	readOnly bool
-	mayGrow  bool // also while maxmemory is exceeded
-	noMemory bool // maxmemory was exceeded when it began
+	mayGrow  bool  // also while maxmemory is exceeded
+	shortage error // why it may add nothing, as of its beginning: maxmemory or maxdisk was exceeded
 
 	oneSlot bool // all keys that it touches must be of one slot of the cluster
 	slot    int  // of those that it has declared or touched; -1 without any
@@ -102,7 +102,9 @@ func (s *Session) runScript(r *execution) error {
 		r.Script.Steps = loopSteps
 	}
 	r.within = c.Tx != nil
-	r.noMemory = !r.mayGrow && s.State.MemoryIsShort(!r.within, !r.within && !r.where.InLoop)
+	if !r.mayGrow {
+		r.shortage = s.State.Shortage(!r.within, !r.within && !r.where.InLoop)
+	}
 	if len(r.Script.Keys) > manyKeys {
 		r.declared = make(map[string]struct{}, len(r.Script.Keys))
 		for _, key := range r.Script.Keys {
@@ -296,8 +298,8 @@ func (r *execution) command(args [][]byte, out *resp.Writer) error {
 	if refusal == "" && r.oneSlot {
 		refusal = r.leavesSlot(cmd, args)
 	}
-	if refusal == "" && r.noMemory && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
-		refusal = string(shared.ErrOutOfMemory)
+	if refusal == "" && r.shortage != nil && cmd.Flags&command.DenyOOM != 0 && !r.Wrote.Load() { // one that has written may finish
+		refusal = r.shortage.Error()
 	}
 	if refusal == "" && cmd.IsWrite() && !r.within && !r.Wrote.Load() && s.State.Replicas.TooFew() {
 		refusal = string(shared.ErrNoReplicas)

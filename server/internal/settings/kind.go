@@ -65,6 +65,20 @@ func bytesBetween(least, most int64) kind {
 	}}
 }
 
+// bytesOrNone takes 0, or a number of bytes from least on.
+func bytesOrNone(least int64) kind {
+	return kind{"bytes, with a unit such as 100mb, or 0", func(text, _ string) (string, error) {
+		n, err := ParseMemory(text)
+		switch {
+		case err != nil:
+			return "", err
+		case n != 0 && n < least:
+			return "", command.Errorf("argument must be 0, or at least %d", least)
+		}
+		return strconv.FormatInt(n, 10), nil
+	}}
+}
+
 // bytesOrPercent takes numbers of bytes, or a percentage.
 func bytesOrPercent() kind {
 	return kind{"bytes, or a percentage", func(text, _ string) (string, error) {

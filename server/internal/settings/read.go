@@ -153,15 +153,21 @@ func (r *reader) judgeTogether() {
 	r.explainPolicy()
 }
 
-// explainPolicy says what a bound means whose writer may have had data in mind.
+// explainPolicy says what a bound means whose writer may have had data in mind: in a file without maxdisk it is that, too.
 func (r *reader) explainPolicy() {
 	policy := Table["maxmemory-policy"]
 	limit := r.values["maxmemory"]
 	if value := r.values[policy.Name]; limit == "" || limit == "0" || value == "" || value == policy.def {
 		return
 	}
-	r.warnings = append(r.warnings, r.at["maxmemory"].Errorf("maxmemory %s bounds the index in memory, about 20 bytes a key: keys are evicted when it takes more. Values are on disk and do not count",
-		limit).Error())
+	said := "bounds the index in memory, about 20 bytes a key: keys are evicted when it takes more. Values are on disk, which maxdisk bounds"
+	if _, given := r.values["maxdisk"]; !given {
+		if value, err := Table["maxdisk"].canonical(limit, ""); err == nil {
+			r.values["maxdisk"] = value
+			said = "bounds the index in memory, about 20 bytes a key, and the directory on disk, as there is no maxdisk: keys are evicted when either takes more"
+		}
+	}
+	r.warnings = append(r.warnings, r.at["maxmemory"].Errorf("maxmemory %s %s", limit, said).Error())
 }
 
 // unusedWarnings is one line for what expects nothing, and one for each of the others.

@@ -41,6 +41,8 @@ func (v *State) ErrorText(err error) string {
 		return string(command.ErrNoKey)
 	case errors.Is(err, db.ErrNoSpace):
 		return noSpaceText(err)
+	case errors.Is(err, db.ErrBound):
+		return string(ErrOutOfDisk)
 	case errors.Is(err, replication.ErrNoMasterLink):
 		return replication.ErrNoMasterLink.Error()
 	case errors.Is(err, db.ErrReplica):

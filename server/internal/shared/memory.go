@@ -34,29 +34,45 @@ func (v *State) CountedMemory(now time.Time) int64 {
 // ErrOutOfMemory is Redis's text. Clients know it by its first word.
 const ErrOutOfMemory command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
+// ErrOutOfDisk is ErrOutOfMemory of the other bound.
+const ErrOutOfDisk command.Error = "OOM command not allowed when used disk > 'maxdisk'. Delete keys, raise maxdisk, or set a maxmemory-policy that evicts."
+
 // ErrNoReplicas is Redis's text.
 const ErrNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
 
-// RefusesGrowth reports whether a command must be refused because it may add data, and memory is short. An EXEC
-// is, if one of its commands would be: execGrows. evict is that of MemoryIsShort.
-func (v *State) RefusesGrowth(cmd *command.Command, execGrows, evict bool) bool {
-	if v.Tunables.MaxMemory.Load() == 0 || cmd == nil {
-		return false
+// RefusesGrowth returns why a command must be refused because it may add data, and memory or disk are short; nil if it is not. An EXEC
+// is, if one of its commands would be: execGrows. evict is that of Shortage.
+func (v *State) RefusesGrowth(cmd *command.Command, execGrows, evict bool) error {
+	if cmd == nil {
+		return nil
 	}
-	grows := cmd.Flags&command.DenyOOM != 0 || execGrows && cmd.Name == "exec"
-	return grows && v.MemoryIsShort(true, evict)
+	if grows := cmd.Flags&command.DenyOOM != 0 || execGrows && cmd.Name == "exec"; !grows {
+		return nil
+	}
+	return v.Shortage(true, evict)
 }
 
 // Evicts reports whether keys are evicted for maxmemory. Then it bounds the index alone: evicted keys make no room for
 // clients, whom maxmemory-clients bounds.
 func (v *State) Evicts() bool { return v.Store.Evict().Policy != db.EvictNone }
 
-// IsOverBound reports whether keys are to be evicted before something is added.
-func (v *State) IsOverBound() bool { return v.Evicts() && serverside.DB.IsOverBound(v.Store) }
+// IsOverBound reports whether keys are to be evicted before something is added, or whether that is to wait for room on the disk.
+func (v *State) IsOverBound() bool { return serverside.DB.IsOverBound(v.Store) }
 
-// MemoryIsShort reports whether maxmemory is exceeded, and nothing is left that may be evicted. Counting locks parts of the
-// index: who holds locks takes the last figure, and evicts nothing; nor does an event loop, for that may need the disk.
-func (v *State) MemoryIsShort(count, evict bool) bool {
+// Shortage returns why nothing may be added: maxmemory or maxdisk is exceeded, and nothing is left that may be evicted or merged. Counting
+// locks parts of the index: who holds locks takes the last figure, and evicts nothing; nor does an event loop, for that may
+// need the disk.
+func (v *State) Shortage(count, evict bool) error {
+	if v.memoryIsShort(count, evict) {
+		return ErrOutOfMemory
+	}
+	if serverside.DB.DiskIsShort(v.Store) {
+		return ErrOutOfDisk
+	}
+	return nil
+}
+
+func (v *State) memoryIsShort(count, evict bool) bool {
 	most := v.Tunables.MaxMemory.Load()
 	switch {
 	case most == 0:

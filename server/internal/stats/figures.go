@@ -43,6 +43,7 @@ type Figures struct {
 	MaxClients                    int64
 	InputPeak, OutputPeak         int64  // bytes of the largest buffers of clients in the last seconds
 	Channels, Patterns, Shards    int    // that somebody listens to
+	MaxDisk                       int64  // the setting
 	MaxMemory, CountedMemory      int64  // the limit, and what is compared with it
 	Policy                        string // what is evicted then
 	Scripts, Functions, Libraries int

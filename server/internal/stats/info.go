@@ -309,6 +309,7 @@ func (f *Figures) infoStorage(w *infoWriter) {
 	w.fields(
 		"storage_dir", s.Dir, "storage_id", s.StoreID, "storage_segments", s.Segments, "storage_bytes", s.Bytes,
 		"storage_live_bytes", s.LiveBytes, "storage_dead_bytes", s.Bytes-s.LiveBytes,
+		"maxdisk", f.MaxDisk, "maxdisk_bound", s.Disk.Bound, "maxdisk_used", s.Disk.Used, "maxdisk_live", s.Disk.Live,
 		"storage_index_bytes", s.IndexBytes, "storage_sequence", s.Sequence, "storage_syncs", s.Syncs,
 		"storage_failed", s.Failed, "merges", s.Merge.Merges, "merge_failures", s.Merge.Failures,
 		"merge_running", s.Merge.Running, "merge_read_bytes", s.Merge.Read, "merge_to_read_bytes", s.Merge.ToRead,

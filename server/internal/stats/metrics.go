@@ -213,6 +213,9 @@ func (f *Figures) metricsStorage(w *metricsWriter) {
 	s := &f.Store
 	w.gauge("stave_segments", float64(s.Segments))
 	w.gauge("stave_log_bytes", float64(s.Bytes))
+	w.gauge("stave_maxdisk_bytes", float64(s.Disk.Bound))
+	w.gauge("stave_maxdisk_used_bytes", float64(s.Disk.Used))
+	w.gauge("stave_maxdisk_live_bytes", float64(s.Disk.Live))
 	w.gauge("stave_live_bytes", float64(s.LiveBytes))
 	w.gauge("stave_dead_bytes", float64(s.Bytes-s.LiveBytes))
 	w.gauge("stave_index_bytes", float64(s.IndexBytes))
