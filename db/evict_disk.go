@@ -118,6 +118,7 @@ func (s *Store) evictForDisk() (evicts bool) {
 	if rule == nil || rule.disk == 0 || s.expiryIsHeld() || !s.canEvict(rule) || s.base.LiveExcess() <= 0 || !e.begins(s, rule) {
 		return false
 	}
+	s.disk.evicts.Store(true) // while it works, too
 	_, _, bound := s.base.DirectoryBytes()
 	for began := time.Now(); time.Since(began) < boundBudget; {
 		excess := s.base.LiveExcess() + bound/boundSlack

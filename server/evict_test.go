@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server"
@@ -127,13 +128,19 @@ func TestEvictOfTheProgram(t *testing.T) {
 }
 
 // TestEvictFromFile: the configuration of a cache, as people publish it, is accepted, says in one line what the bound is of,
-// and evicts.
+// and evicts: by the size of the directory as well, unless the file has a bound for that.
 func TestEvictFromFile(t *testing.T) {
-	for text, want := range map[string]string{
-		"maxmemory 2gb\nmaxmemory-policy allkeys-lru\nmaxmemory-samples 5\n":                 "stave.conf:1: maxmemory 2147483648 bounds the index in memory",
-		"save \"\"\nappendonly no\nmaxmemory-policy volatile-ttl\nmaxmemory 100mb\nport 0\n": "stave.conf:4: maxmemory 104857600 bounds the index in memory",
-		"maxmemory 2gb\n":                "",
-		"maxmemory-policy allkeys-lru\n": "",
+	for text, want := range map[string]struct {
+		said string
+		disk int64
+	}{
+		"maxmemory 2gb\nmaxmemory-policy allkeys-lru\nmaxmemory-samples 5\n":                 {"stave.conf:1: maxmemory 2147483648 bounds the index in memory, about 20 bytes a key, and the directory", 2 << 30},
+		"save \"\"\nappendonly no\nmaxmemory-policy volatile-ttl\nmaxmemory 100mb\nport 0\n": {"stave.conf:4: maxmemory 104857600 bounds the index in memory, about 20 bytes a key, and the directory", 100 << 20},
+		"maxmemory 2gb\nmaxmemory-policy allkeys-lru\nmaxdisk 100gb\n":                       {"stave.conf:1: maxmemory 2147483648 bounds the index in memory, about 20 bytes a key: ", 100 << 30},
+		"maxmemory 2gb\nmaxmemory-policy allkeys-lru\nmaxdisk 0\n":                           {"stave.conf:1: maxmemory 2147483648 bounds the index in memory, about 20 bytes a key: ", 0},
+		"maxmemory 10mb\nmaxmemory-policy volatile-lru\n":                                    {"stave.conf:1: maxmemory 10485760 bounds the index in memory, about 20 bytes a key: ", 0},
+		"maxmemory 2gb\n":                {"", 0},
+		"maxmemory-policy allkeys-lru\n": {"", 0},
 	} {
 		c, _, warnings, err := load(t, text)
 		if err != nil {
@@ -143,18 +150,86 @@ func TestEvictFromFile(t *testing.T) {
 		for _, warning := range warnings {
 			if strings.Contains(warning, " bounds the index") {
 				said++
-				if want == "" || !strings.Contains(warning, want) {
+				if want.said == "" || !strings.Contains(warning, want.said) {
 					t.Errorf("%q: %q", text, warning)
 				}
 			}
 		}
-		if said > 1 || said == 0 && want != "" {
+		if said > 1 || said == 0 && want.said != "" {
 			t.Errorf("%q: %q", text, warnings)
 		}
 		store := openStore(t)
 		newServer(t, store, &server.Options{Config: c})
-		if e := store.Evict(); strings.Contains(text, "2gb") != (e.Memory == 2<<30) || strings.Contains(text, "allkeys") != (e.Policy == db.EvictAllKeysLRU) {
+		if e := store.Evict(); strings.Contains(text, "2gb") != (e.Memory == 2<<30) || strings.Contains(text, "allkeys") != (e.Policy == db.EvictAllKeysLRU) || e.Disk != want.disk {
 			t.Errorf("%q: %+v", text, e)
 		}
 	}
 }
+
+// TestMaxDisk: a server with maxdisk refuses what adds data where no policy evicts, in EXEC and scripts as well, and says so; with one
+// it takes writes for ever, and INFO and the metrics have the figures.
+func TestMaxDisk(t *testing.T) {
+	const bound, size = 16 << 20, 40_000
+	store, err := db.Open(t.TempDir(), &db.Options{Sync: db.SyncNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // what counts has been checked
+	v := newServer(t, store, nil)
+	s := v.NewSession()
+	value := strings.Repeat("v", size)
+	set := func(i int) string { return ask(s, requestOf("SET", fmt.Sprint("key:", i), value)) }
+	if got := ask(s, "CONFIG SET maxdisk 1000\r\n"); got != "-ERR CONFIG SET failed (possibly related to argument 'maxdisk') - argument must be 0, or at least 16777216\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := ask(s, "CONFIG SET maxdisk 16mb\r\n"); got != "+OK\r\n" {
+		t.Fatalf("%q", got)
+	}
+	n := 0
+	for ; n < 2*bound/size; n++ {
+		if got := set(n); got == outOfDisk {
+			break
+		} else if got != "+OK\r\n" {
+			t.Fatalf("key %d: %q", n, got)
+		}
+	}
+	if n < bound*3/4/size || n > bound/size {
+		t.Errorf("%d keys of %d bytes", n, size)
+	}
+	for set(n) != outOfDisk { // merges that were running may have found something
+		n++
+	}
+	for _, tt := range [][2]string{
+		{"MULTI", "+OK\r\n"},
+		{requestOf("SET", "c", value), outOfDisk},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+		{requestOf("EVAL", "return redis.pcall('set', KEYS[1], ARGV[1]).err", "1", "c", value), "$" + fmt.Sprint(len(outOfDisk)-3) + "\r\n" + outOfDisk[1:]},
+		{"DEL key:0", ":1\r\n"},
+		{"CONFIG SET maxmemory-policy allkeys-lru", "+OK\r\n"},
+		{"CONFIG GET maxdisk", "*2\r\n$7\r\nmaxdisk\r\n$8\r\n16777216\r\n"},
+	} {
+		if got := ask(s, strings.TrimSuffix(tt[0], "\r\n")+"\r\n"); got != tt[1] {
+			t.Errorf("%.40s: %q, want %q", tt[0], got, tt[1])
+		}
+	}
+	for begin := time.Now(); set(0) == outOfDisk; time.Sleep(time.Millisecond) { // until it is evicted
+		if time.Since(begin) > time.Minute {
+			t.Fatal("nothing is evicted")
+		}
+	}
+	for i := range 2 * bound / size {
+		if got := set(i); got != "+OK\r\n" {
+			t.Fatalf("key %d: %q", i, got)
+		}
+	}
+	if infoField(v, "all", "evicted_keys") == "0" || infoField(v, "all", "maxdisk") != "16777216" || infoField(v, "all", "maxdisk_bound") != "16777216" || infoField(v, "all", "maxdisk_used") == "0" {
+		t.Errorf("%s", v.Info("all"))
+	}
+	for _, line := range []string{"\nstave_maxdisk_bytes 1.6777216e+07\n", "\nstave_maxdisk_used_bytes 1", "\nstave_maxdisk_live_bytes "} {
+		if !strings.Contains(v.Metrics(), line) {
+			t.Errorf("no %q in the metrics", line)
+		}
+	}
+}
+
+const outOfDisk = "-OOM command not allowed when used disk > 'maxdisk'. Delete keys, raise maxdisk, or set a maxmemory-policy that evicts.\r\n"
