@@ -90,8 +90,8 @@ func (e *Evict) check() error {
 	if e.Memory < 0 {
 		return fmt.Errorf("%w: Evict.Memory is %d, want bytes, or 0 for no bound", ErrOption, e.Memory)
 	}
-	if e.Disk < 0 || e.Disk > 0 && e.Disk < LeastDisk {
-		return fmt.Errorf("%w: Evict.Disk is %d, want at least %d bytes, or 0 for no bound", ErrOption, e.Disk, LeastDisk)
+	if e.Disk < 0 || e.Disk > 0 && e.Disk < leastDisk {
+		return fmt.Errorf("%w: Evict.Disk is %d, want at least %d bytes, or 0 for no bound", ErrOption, e.Disk, leastDisk)
 	}
 	return nil
 }

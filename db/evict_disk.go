@@ -22,8 +22,8 @@ var ErrBound = bitcask.ErrBound
 // BoundError is an ErrBound with the figures.
 type BoundError = bitcask.BoundError
 
-// LeastDisk is the least that Evict.Disk may be: less would be of buffers and reserves, not of data.
-const LeastDisk = 16 << 20
+// leastDisk is the least that Evict.Disk may be: less would be of buffers and reserves, not of data.
+const leastDisk = 16 << 20
 
 const (
 	boundEvery   = 10 * time.Millisecond // between two measurements, or twenty times as long as one takes

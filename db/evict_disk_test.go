@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/chance"
 )
@@ -238,8 +239,18 @@ func TestEvictDiskChanges(t *testing.T) {
 			must(t, s.Close())
 			s = diskCache(t, dir, e)
 		case 3:
-			killed := t.TempDir()
-			must(t, os.CopyFS(killed, os.DirFS(dir))) // as it is at some moment
+			must(t, s.SetEvict(db.Evict{}))
+			s.Merger().Pause()
+			killed := t.TempDir() // with what a kill leaves
+			for {
+				before, is := diskUsed(t, dir)
+				if err := os.CopyFS(killed, os.DirFS(dir)); err == nil && is {
+					if after, is := diskUsed(t, dir); is && before == after {
+						break
+					}
+				}
+				killed = t.TempDir()
+			}
 			must(t, s.Close())
 			dir = killed
 			s = diskCache(t, dir, e)
@@ -260,4 +271,57 @@ func TestEvictDiskChanges(t *testing.T) {
 		}
 	}
 	must(t, s.Close())
+}
+
+// TestEvictDiskTells: evictions for the bound of the disk are events and counted, replicas get DEL, and while writes would wait for room
+// whoever asks learns that (an event loop has such a write run elsewhere).
+func TestEvictDiskTells(t *testing.T) {
+	const bound, size = 16 * megabyte, 10_000
+	s := checkedAtEnd(t, diskCache(t, t.TempDir(), db.Evict{}))
+	value := []byte(strings.Repeat("v", size))
+	for i := range 2 * bound / size {
+		must(t, s.String(fmt.Sprint(i)).Put(value))
+	}
+	var mu sync.Mutex
+	evicted, deleted := map[string]bool{}, map[string]bool{}
+	stop := s.OnEvents(db.ClassEvicted, func(e db.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		evicted[e.Key] = true
+	})
+	defer stop()
+	stopCapture := ok[func()](t)(serverside.DB.Capture(s, serverside.Capture{Written: func(c serverside.Commit) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, line := range commandLines(t, c.RESP) {
+			if words := strings.Fields(line); words[0] == "DEL" || words[0] == "UNLINK" {
+				for _, key := range words[1:] {
+					deleted[key] = true
+				}
+			}
+		}
+	}}))
+	defer stopCapture()
+	must(t, s.SetEvict(db.Evict{Policy: db.EvictAllKeysRandom, Disk: bound}))
+	told := false
+	for begin := time.Now(); ; time.Sleep(100 * time.Microsecond) {
+		told = told || serverside.DB.IsOverBound(s)
+		if st := s.Stats().Disk; st.Bound > 0 && st.Used < bound && st.Live <= bound/2 {
+			break
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("%+v", s.Stats().Disk)
+		}
+	}
+	must(t, s.SetEvict(db.Evict{}))
+	must(t, s.Update(func(*db.Tx) error { return nil })) // what had begun has ended
+	mu.Lock()
+	defer mu.Unlock()
+	n := int(s.Stats().Evicted)
+	if n == 0 || len(evicted) != n || len(deleted) != n {
+		t.Errorf("%d evicted, %d events, %d deletes", n, len(evicted), len(deleted))
+	}
+	if !told {
+		t.Error("nobody learns that a write waits")
+	}
 }

@@ -140,6 +140,7 @@ var storeUses = map[string]struct {
 	"Log":            {func(_ *testing.T, s *db.Store) error { s.Log(); return nil }, false},
 	"Merger":         {func(_ *testing.T, s *db.Store) error { s.Merger(); return nil }, false},
 	"SetExpiryCycle": {func(_ *testing.T, s *db.Store) error { serverside.DB.SetExpiryCycle(s, true); return nil }, false},
+	"DiskIsShort":    {func(_ *testing.T, s *db.Store) error { serverside.DB.DiskIsShort(s); return nil }, false},
 	"IsOverBound":    {func(_ *testing.T, s *db.Store) error { serverside.DB.IsOverBound(s); return nil }, false},
 	"MakeRoom":       {func(_ *testing.T, s *db.Store) error { serverside.DB.MakeRoom(s, true); return nil }, false},
 	"SetEvict":       {func(_ *testing.T, s *db.Store) error { return s.SetEvict(db.Evict{}) }, false},

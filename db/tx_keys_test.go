@@ -88,7 +88,7 @@ func TestKeyThatWasNotNamed(t *testing.T) {
 // TestErrorsOfThePackage: no error of the package names another one, which a program may not know.
 func TestErrorsOfThePackage(t *testing.T) {
 	errs := map[string]error{
-		"ErrBadPayload": db.ErrBadPayload, "ErrClock": db.ErrClock, "ErrClosed": db.ErrClosed, "ErrExists": db.ErrExists, "ErrFailed": db.ErrFailed, "ErrLibrary": db.ErrLibrary,
+		"ErrBadPayload": db.ErrBadPayload, "ErrBound": db.ErrBound, "ErrClock": db.ErrClock, "ErrClosed": db.ErrClosed, "ErrExists": db.ErrExists, "ErrFailed": db.ErrFailed, "ErrLibrary": db.ErrLibrary,
 		"ErrMemory": db.ErrMemory, "ErrMergeBusy": db.ErrMergeBusy, "ErrMismatch": db.ErrMismatch, "ErrNamespace": db.ErrNamespace, "ErrNested": db.ErrNested, "ErrNoSpace": db.ErrNoSpace,
 		"ErrNotBegun": db.ErrNotBegun, "ErrNotFollowing": db.ErrNotFollowing, "ErrNotFound": db.ErrNotFound, "ErrNotLocked": db.ErrNotLocked, "ErrOption": db.ErrOption,
 		"ErrPayload": db.ErrPayload, "ErrReadOnly": db.ErrReadOnly, "ErrReplica": db.ErrReplica, "ErrRolledBack": db.ErrRolledBack, "ErrSameKey": db.ErrSameKey, "ErrSavepoint": db.ErrSavepoint,

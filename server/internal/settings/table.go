@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/stavedb/stave/db"
 )
 
 // Directive is a row of the table of settings, which is the one place that knows a setting: the file, the
@@ -155,7 +153,7 @@ var memoryDirectives = []Directive{
 	{Name: "maxmemory", def: "0", Kind: bytesFrom(0), Mode: Live},
 	{Name: "maxmemory-policy", def: "noeviction", Mode: Live,
 		Kind: oneOf("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction")},
-	{Name: "maxdisk", def: "0", Kind: bytesOrNone(db.LeastDisk), Mode: Live},
+	{Name: "maxdisk", def: "0", Kind: bytesOrNone(16 << 20), Mode: Live},
 	{Name: "maxmemory-clients", def: "1073741824", Kind: bytesOrPercent(), Mode: Live},
 	{Name: "tracking-table-max-keys", def: "1000000", Kind: between(0, math.MaxInt64), Mode: Live},
 }
