@@ -39,7 +39,7 @@ type diskBound struct {
 	idle   nap.Nap       // of the loop
 	soon   chan struct{} // has a value when merges are to look
 	evicts atomic.Bool   // live data take too much, and some may go
-	vain   atomic.Int32  // how often in turn the merge loop has found nothing to merge
+	vain   atomic.Int32  // how often in turn the merge loop has found nothing to merge near the bound
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when it has been measured again; nil: nobody waits
@@ -96,7 +96,7 @@ func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
 func (s *Store) mergeForBound(ctx context.Context) {
 	before := s.merger.Status().Merges
 	s.merger.Tick(ctx)
-	if s.merger.Status().Merges != before {
+	if s.merger.Status().Merges != before || !s.base.NearBound() {
 		s.disk.vain.Store(0)
 	} else {
 		s.disk.vain.Add(1)

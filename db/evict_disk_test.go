@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stavedb/stave/db"
@@ -324,4 +325,19 @@ func TestEvictDiskTells(t *testing.T) {
 	if !told {
 		t.Error("nobody learns that a write waits")
 	}
+}
+
+// TestEvictDiskAfterRest: a cache with which nothing was done for a while takes many writes at once: they wait.
+func TestEvictDiskAfterRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := cache(t, db.Evict{Policy: db.EvictAllKeysLRU, Disk: 16 * megabyte})
+		time.Sleep(time.Minute)
+		value := []byte(strings.Repeat("v", 10_000))
+		for i := range 5000 {
+			must(t, s.String(fmt.Sprint(i)).Put(value))
+		}
+		if n := s.Len(); n < 500 || n > 1000 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
 }
