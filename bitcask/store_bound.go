@@ -13,7 +13,7 @@ import (
 )
 
 // A bound of the directory. The store measures what its directory takes, and knows between two measurements what has
-// been committed since. It refuses a commit that adds something once that exceeds the bound. What frees space later needs
+// been committed since. It refuses a commit that adds something beyond fifteen sixteenths of the bound. What frees space later needs
 // some now: deletes, outputs of merges, hints, edits of the manifest. So whoever owns a store with a bound merges from
 // NearBound on, has writers wait from TightBound on, and keeps the live data below half of the bound: dead bytes are then
 // at least a third of the segments wherever space lacks, and a merge frees more than it takes.
@@ -38,10 +38,11 @@ func (e *BoundError) Is(target error) bool { return target == ErrBound }
 
 // Parts of the bound.
 const (
-	nearBound  = 3.0 / 4  // from where on merges take what has few dead bytes
-	tightBound = 7.0 / 8  // from where on writers wait
-	liveBound  = 1.0 / 2  // what live data may take
-	freeFloor  = 1.0 / 32 // of the bound is left free on the disk
+	nearBound  = 3.0 / 4   // from where on merges take what has few dead bytes
+	tightBound = 7.0 / 8   // from where on writers wait
+	fullBound  = 15.0 / 16 // what commits that add something may fill; the rest is for deletes and merges
+	liveBound  = 1.0 / 2   // what live data may take
+	freeFloor  = 1.0 / 32  // of the bound is left free on the disk
 )
 
 // bound is that of a store.
@@ -109,7 +110,7 @@ func (t *Tx) takeOfBound(bytes int64) error {
 		return nil
 	}
 	b.grown.Add(bytes)
-	if used, now := b.used(), b.now.Load(); now != 0 && used > now && !b.lenient.Load() && !t.draws() {
+	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() {
 		b.grown.Add(-bytes)
 		return &BoundError{Used: used, Bound: now}
 	}

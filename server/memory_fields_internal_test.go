@@ -26,7 +26,7 @@ import (
 const outliving = `
 scripting.Session      operator pending
 scripting.Session      ours     Host Lent
-scripting.execution       brief    keys declared inner
+scripting.execution       brief    keys declared inner shortage
 scripting.execution       shared   program function
 scripting.execution       ours     tx host
 server.Server          ours     bound address serving
