@@ -258,8 +258,8 @@ func TestEvictDiskChanges(t *testing.T) {
 		default:
 			must(t, s.SetEvict(e))
 		}
-		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-			if used, is := diskUsed(t, dir); is && used <= bound && s.Stats().Disk.Bound > 0 {
+		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) { // with room for outputs of merges of segments that are longer, from before
+			if used, is := diskUsed(t, dir); is && used <= bound*7/8 && s.Stats().Disk.Bound > 0 {
 				break
 			}
 			if time.Since(begin) > time.Minute {
