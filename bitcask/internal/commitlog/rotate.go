@@ -143,6 +143,7 @@ func (l *Log) Shorten() {
 	defer l.mu.Unlock()
 	l.limit = min(l.limit, l.env.SegmentSize())
 	l.noteRoomLocked()
+	l.prepareLocked() // for those that begin nothing until it is ready: MayWait
 }
 
 // endAppends truncates the zeros after the frames of a segment; nothing has changed if there is no space for that.
