@@ -53,17 +53,12 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	if s.n < 1 || s.rounds < 1 {
 		return errors.New("-n and -rounds must be positive")
 	}
-	root, err := os.MkdirTemp(s.dir, "stave-big-")
+	root, stave, err := servers.Workplace(ctx, s.dir, s.stave)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if s.stave == "" {
-		s.stave = filepath.Join(root, "stave")
-		if err := servers.Build(ctx, s.stave); err != nil {
-			return err
-		}
-	}
+	s.stave = stave
 	fmt.Fprintf(out, "n is %d, %d rounds. Each pair is redis-server, stave.\n\n", s.n, s.rounds)
 	fmt.Fprint(out, "| command | CPU, us an element | ratio | GET max, ms | SET max, ms | memory added, MB | without the result, ratio |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows() {
