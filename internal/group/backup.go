@@ -11,7 +11,7 @@ import (
 // yet.
 func (n *Node) Pinged(now time.Duration, from string, p Ping, offset uint64) []Action {
 	if p.Term == n.known.Term && from == n.known.Primary && from != n.Self.ID && p.Sent > n.ping.Sent {
-		n.ping, n.heard, n.promised, n.candidate = p, now, now, false
+		n.ping, n.heard, n.promised = p, now, now
 		n.ack(offset)
 	}
 	return n.done()
