@@ -141,7 +141,7 @@ func (o *node) end(power bool) {
 
 // moved tells the core how far the log has come.
 func (o *node) moved() {
-	o.core.Move(o.clock(), uint64(o.position()))
+	o.core.Move(uint64(o.position()))
 	o.act(o.core.Applied(o.line, uint64(o.position())))
 	o.sync()
 }
@@ -155,7 +155,7 @@ func (o *node) act(actions []group.Action) {
 				if ok {
 					o.act(o.core.Answer(o.clock(), v))
 				} else {
-					o.core.Unanswered(o.clock())
+					o.core.Unanswered()
 				}
 			})
 		case group.Swap:
@@ -163,7 +163,7 @@ func (o *node) act(actions []group.Action) {
 				if ok {
 					o.act(o.core.Learn(o.clock(), v))
 				} else {
-					o.core.Unanswered(o.clock())
+					o.core.Unanswered()
 				}
 			})
 		case group.Send:

@@ -26,12 +26,11 @@ type Options struct {
 type Node struct {
 	Options
 
-	known   Versioned     // the newest record that it has seen; version 0: none yet
-	offset  uint64        // how far its own log has come, on disk if each commit is to be synced
-	started time.Duration // of the process
-	since   time.Duration // when it learned of the term
-	pinged  time.Duration // when it sent its last pings
-	heard   time.Duration // when the primary's last ping came
+	known  Versioned     // the newest record that it has seen; version 0: none yet
+	offset uint64        // how far its own log has come, on disk if each commit is to be synced
+	since  time.Duration // when it learned of the term
+	pinged time.Duration // when it sent its last pings
+	heard  time.Duration // when the primary's last ping came
 	// promised is when it last acknowledged a ping: until Patience later it is no primary, whatever the record says.
 	promised time.Duration
 	ping     Ping // the newest one of the primary
@@ -59,7 +58,7 @@ type backup struct {
 
 // New returns a node that begins with reading the record. Its first Tick is to follow.
 func New(o Options, now time.Duration) *Node {
-	return &Node{Options: o, started: now, since: now, promised: now, heard: now, pinged: now - o.Interval}
+	return &Node{Options: o, since: now, promised: now, heard: now, pinged: now - o.Interval}
 }
 
 // Known returns the newest record that the node has seen. Its version is 0 if it has seen none.
@@ -158,10 +157,10 @@ func (n *Node) Answer(now time.Duration, v Versioned) []Action {
 }
 
 // Unanswered says that a Read or a Swap has no answer.
-func (n *Node) Unanswered(time.Duration) { n.reading = false }
+func (n *Node) Unanswered() { n.reading = false }
 
 // Move says how far the node's own log has come.
-func (n *Node) Move(now time.Duration, offset uint64) {
+func (n *Node) Move(offset uint64) {
 	n.offset = offset
 	n.advance()
 }

@@ -38,7 +38,7 @@ func TestTakeover(t *testing.T) {
 	wants(t, n.Tick(1600*ms), group.Read{})
 	swap := group.Swap{If: 1, Record: group.Record{Term: 2, Primary: "b", InSync: []group.Member{memberB}}}
 	wants(t, n.Answer(1650*ms, first), swap)
-	n.Unanswered(1700 * ms)
+	n.Unanswered()
 	wants(t, n.Tick(1949*ms))
 	wants(t, n.Tick(1950*ms), swap)
 
@@ -68,7 +68,7 @@ func TestPrimaryPingsBack(t *testing.T) {
 // before it may have promised.
 func TestStartAsPrimary(t *testing.T) {
 	n := newNode(memberA)
-	n.Move(0, 5)
+	n.Move(5)
 	wants(t, n.Tick(0), group.Read{})
 	wants(t, n.Answer(10*ms, first))
 	wants(t, n.Tick(20*ms), group.Read{})
