@@ -130,9 +130,10 @@ func (sg *Segment) IdentifySome(n int, loc func(i int) keydir.Loc, fn func(rec *
 			_ = sg.fault(r, loc(read)) // panics again unless it is a page fault
 		}
 	}()
+	var rec format.Record // one for all of them: fn makes it escape
 	for ; read < n; read++ {
-		rec, err := sg.verified(loc(read))
-		if err != nil {
+		var err error
+		if rec, err = sg.verified(loc(read)); err != nil {
 			break
 		}
 		fn(&rec)
