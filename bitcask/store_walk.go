@@ -138,7 +138,7 @@ func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64,
 		live = live[len(some):]
 		read := 0
 		if sg := segments.Find(some[0].loc.Segment()); sg != nil {
-			read = sg.IdentifySome(len(some), func(i int) keydir.Loc { return some[i].loc }, func(rec *format.Record) { fn(rec.Key, rec.Value) })
+			read = sg.IdentifySome(len(some), func(i int) keydir.Loc { return some[i].loc }, func(rec format.Record) { fn(rec.Key, rec.Value) })
 		}
 		for _, k := range some[read:] {
 			others = append(others, k.hash)
