@@ -33,14 +33,14 @@ type Walk struct {
 	window []walkKey
 	next   int                    // in window
 	sorted []walkKey              // room for the next window
-	seen   [keydir.Stripes]uint64 // stripe.walk of those gathered
+	seen   [keydir.Stripes]uint64 // stripe.walk when it was gathered, or neverSeen
 	most   int                    // instead of walkWindow, in tests
 }
 
 // full reports whether no stripe is to be added to the window.
 func (w *Walk) full() bool { return len(w.window) >= cmp.Or(w.most, walkWindow) }
 
-// neverSeen differs from stripe.unchanged, which counts up by 2 and 0.
+// neverSeen differs from every stripe.unchanged.
 const neverSeen = math.MaxUint64
 
 type walkKey struct {
@@ -71,7 +71,7 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 		return err
 	}
 	if w.seen[w.stripe] = neverSeen; !t.locks.write {
-		w.seen[w.stripe] = t.s.stripes[w.stripe].walk()
+		w.seen[w.stripe] = uint64(t.s.stripes[w.stripe].walk())
 	}
 	if sp := t.s.spaces.Of(ns); sp != nil {
 		sp.Dir.Scan(w.stripe, 0, func(h uint64, slot keydir.Slot) bool {
@@ -117,7 +117,7 @@ func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64,
 	for _, k := range page {
 		loc, lookup := k.loc, keydir.LookupHit
 		i := keydir.StripeOf(k.hash)
-		if st := &t.s.stripes[i]; st.unchanged.Load() != w.seen[i] {
+		if st := &t.s.stripes[i]; uint64(st.unchanged.Load()) != w.seen[i] {
 			if lookup = keydir.LookupRetry; lockFree {
 				loc, lookup = sp.Dir.TryGet(k.hash, &st.removed)
 			}

@@ -19,17 +19,17 @@ type stripe struct {
 	// claims are those of transactions that have released the lock for a while: see Tx.Yield. The lock guards them.
 	claims []stripeClaim
 
-	// unchanged is what a walk remembers of the stripe (store_walk.go): see walk and Lock.
-	unchanged atomic.Uint64
-
 	// unloaded says that the keydir does not have the stripe yet (index_lazy.go). The lock guards it.
 	unloaded bool
 
-	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8+24+8+8)%64]byte // a cache line each
+	// unchanged is what a walk remembers of the stripe (store_walk.go): see walk and endWalks.
+	unchanged atomic.Uint32
+
+	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8+24+8)%64]byte // a cache line each
 }
 
 // walk returns a number that st.unchanged has until a writer locks the stripe, of which the caller has the shared lock. It is odd.
-func (st *stripe) walk() uint64 {
+func (st *stripe) walk() uint32 {
 	st.unchanged.Or(1)
 	return st.unchanged.Load()
 }
