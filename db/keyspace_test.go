@@ -16,7 +16,7 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// TestKeysOfAStore: a store, which walks through its log, has the same keys as a transaction, which scans its index.
+// TestKeysOfAStore: a store, which walks through its log, has the same keys and types as a transaction, which scans its index.
 func TestKeysOfAStore(t *testing.T) {
 	rng := chance.Rand(t)
 	synctest.Test(t, func(t *testing.T) { keysOfAStore(t, rng) })
@@ -42,6 +42,19 @@ func keysOfAStore(t *testing.T, rng *rand.Rand) {
 			}
 		}
 		time.Sleep(time.Millisecond) // some have expired
+		types := func(k db.Keyspace) []string {
+			var list []string
+			for info := range each(t, k.All()) {
+				list = append(list, fmt.Sprint(info.Key, " ", info.Type))
+			}
+			slices.Sort(list)
+			return list
+		}
+		all := types(s.Keyspace())
+		must(t, s.View(func(tx *db.Tx) error {
+			equal(t, "All", text(all), text(types(tx.Keyspace())))
+			return nil
+		}))
 		for _, pattern := range []string{"*", "1*", "*[02468]", "17", "none"} {
 			got := ok[[]string](t)(s.Keyspace().Keys(pattern))
 			var want []string
