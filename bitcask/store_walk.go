@@ -3,6 +3,7 @@ package bitcask
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
@@ -14,8 +15,8 @@ import (
 // The index has no names of strings, so to list keys is to read records. In the order of the index these lie anywhere in the
 // log, and each read costs cache misses, or a seek of the disk. So a walk gathers the locations of some stripes, a window,
 // and reads their records in the order of the log, page by page. Nothing is locked between two pages: a record counts only if
-// the index still leads to it when its page is read. A key that was overwritten, or moved by a merge, is looked up by its
-// hash, which never changes.
+// the index still leads to it when its page is read. That is so where no writer has locked the stripe since it was gathered;
+// elsewhere the index is asked. A key that was overwritten, or moved by a merge, is looked up by its hash, which never changes.
 
 // A page has walkPage strings, or fewer that have walkBytes together.
 const (
@@ -23,19 +24,24 @@ const (
 	walkBytes = 1 << 20
 )
 
-// walkWindow is how many locations a window has, at 16 bytes each, and those of its last stripe.
+// walkWindow is how many locations a window has, at 16 bytes each and 16 for sorting, and those of its last stripe.
 const walkWindow = 1 << 18
 
 // Walk is how far a walk through a namespace has come. The zero value is at its beginning.
 type Walk struct {
 	stripe int // the next to be gathered
 	window []walkKey
-	next   int // in window
-	most   int // instead of walkWindow, in tests
+	next   int                    // in window
+	sorted []walkKey              // room for the next window
+	seen   [keydir.Stripes]uint64 // stripe.walk when it was gathered, or neverSeen
+	most   int                    // instead of walkWindow, in tests
 }
 
 // full reports whether no stripe is to be added to the window.
 func (w *Walk) full() bool { return len(w.window) >= cmp.Or(w.most, walkWindow) }
+
+// neverSeen differs from every stripe.unchanged.
+const neverSeen = math.MaxUint64
 
 type walkKey struct {
 	hash uint64
@@ -64,6 +70,9 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 	if err := t.mayScan(w.stripe); err != nil {
 		return err
 	}
+	if w.seen[w.stripe] = neverSeen; !t.locks.write {
+		w.seen[w.stripe] = uint64(t.s.stripes[w.stripe].walk())
+	}
 	if sp := t.s.spaces.Of(ns); sp != nil {
 		sp.Dir.Scan(w.stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch {
@@ -79,7 +88,7 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 		})
 	}
 	if w.stripe++; w.full() || w.stripe == keydir.Stripes {
-		slices.SortFunc(w.window, func(a, b walkKey) int { return cmp.Compare(a.loc, b.loc) })
+		w.sort()
 	}
 	return err
 }
@@ -87,7 +96,7 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 // Page reads the next page of a window: it calls fn with key and value of each string that is where it was, and returns the
 // hashes of the others, for EachKey. Key and value are valid within the call.
 //
-// The transaction is on all keys of any one stripe. A merge moves all locations before it passes through the locks of all
+// The transaction is on all keys of any one stripe. A merge, which locks each stripe in which it moves locations, moves all locations before it passes through the locks of all
 // stripes, and closes its inputs after that: so no segment that a live location leads to is closed meanwhile.
 func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64, err error) {
 	if !t.open {
@@ -106,9 +115,12 @@ func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64,
 	}
 	live := page[:0]
 	for _, k := range page {
-		loc, lookup := keydir.Loc(0), keydir.LookupRetry
-		if lockFree {
-			loc, lookup = sp.Dir.TryGet(k.hash, &t.s.stripes[keydir.StripeOf(k.hash)].removed)
+		loc, lookup := k.loc, keydir.LookupHit
+		i := keydir.StripeOf(k.hash)
+		if st := &t.s.stripes[i]; uint64(st.unchanged.Load()) != w.seen[i] {
+			if lookup = keydir.LookupRetry; lockFree {
+				loc, lookup = sp.Dir.TryGet(k.hash, &st.removed)
+			}
 		}
 		switch {
 		case lookup == keydir.LookupHit && loc == k.loc:
@@ -126,13 +138,42 @@ func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64,
 		live = live[len(some):]
 		read := 0
 		if sg := segments.Find(some[0].loc.Segment()); sg != nil {
-			read = sg.IdentifySome(len(some), func(i int) keydir.Loc { return some[i].loc }, func(rec *format.Record) { fn(rec.Key, rec.Value) })
+			read = sg.IdentifySome(len(some), func(i int) keydir.Loc { return some[i].loc }, func(rec format.Record) { fn(rec.Key, rec.Value) })
 		}
 		for _, k := range some[read:] {
 			others = append(others, k.hash)
 		}
 	}
 	return others, nil
+}
+
+// sort puts the window in the order of the log: a radix sort by those bytes in which locations differ.
+func (w *Walk) sort() {
+	differ := keydir.Loc(0)
+	for _, k := range w.window {
+		differ |= k.loc ^ w.window[0].loc
+	}
+	w.sorted = slices.Grow(w.sorted[:0], len(w.window))[:len(w.window)]
+	for shift := 8; shift < 64; shift += 8 { // the lowest byte is a size
+		if differ>>shift&0xff == 0 {
+			continue
+		}
+		var next [256]int
+		for _, k := range w.window {
+			next[k.loc>>shift&0xff]++
+		}
+		n := 0
+		for i, count := range next {
+			next[i] = n
+			n += count
+		}
+		for _, k := range w.window {
+			at := &next[k.loc>>shift&0xff]
+			w.sorted[*at] = k
+			*at++
+		}
+		w.window, w.sorted = w.sorted, w.window
+	}
 }
 
 // mayScan refuses a transaction that has not locked all keys of a stripe.

@@ -237,7 +237,7 @@ func (r *row) line(n int, samples [2][]sample) string {
 	set := pair(samples, func(one sample) float64 { return one.set.Seconds() * 1e3 })
 	added := pair(samples, func(one sample) float64 { return float64(one.added) / 1e6 })
 	left := pair(samples, func(one sample) float64 { return one.left })
-	return fmt.Sprintf("| %s | %.2f, %.2f | %.1f | %.1f, %.1f | %.1f, %.1f | %.0f, %.0f | %.2f, %.2f |", r.name, median(cpu[0]), median(cpu[1]), median(cpu[1])/median(cpu[0]),
+	return fmt.Sprintf("| %s | %.3g, %.3g | %.1f | %.1f, %.1f | %.1f, %.1f | %.0f, %.0f | %.2f, %.2f |", r.name, median(cpu[0]), median(cpu[1]), median(cpu[1])/median(cpu[0]),
 		slices.Max(get[0]), slices.Max(get[1]), slices.Max(set[0]), slices.Max(set[1]), median(added[0]), median(added[1]), median(left[0]), median(left[1]))
 }
 
