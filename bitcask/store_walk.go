@@ -45,7 +45,7 @@ const neverSeen = math.MaxUint64
 
 type walkKey struct {
 	hash uint64
-	loc  keydir.Loc
+	loc  keydir.Loc // 0: the key has a deadline, so that it is looked up, for its lock: a reaper takes the deadline before the key
 }
 
 // Stripe returns the stripe that the next step of the walk locks, and whether that step is Gather; otherwise it is Page. At the
@@ -74,11 +74,20 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 		w.seen[w.stripe] = uint64(t.s.stripes[w.stripe].walk())
 	}
 	if sp := t.s.spaces.Of(ns); sp != nil {
+		timed := uint64(math.MaxUint64) // the hash of the last deadline
 		sp.Dir.Scan(w.stripe, 0, func(h uint64, slot keydir.Slot) bool {
 			switch {
 			case slot.Type.Alongside():
+				timed = h
+				for i := len(w.window) - 1; i >= 0 && w.window[i].hash == h; i-- {
+					w.window[i].loc = 0
+				}
 			case slot.Type == keydir.String:
-				w.window = append(w.window, walkKey{h, slot.Loc})
+				k := walkKey{h, slot.Loc}
+				if h == timed {
+					k.loc = 0
+				}
+				w.window = append(w.window, k)
 			default:
 				more := true
 				err = t.withKey(sp, h, slot, func(key []byte) { more = fn(key, slot.Type) })
@@ -96,8 +105,9 @@ func (t *Tx) Gather(w *Walk, ns int, fn func(key []byte, typ keydir.Type) bool) 
 // Page reads the next page of a window: it calls fn with key and value of each string that is where it was, and returns the
 // hashes of the others, for EachKey. Key and value are valid within the call.
 //
-// The transaction is on all keys of any one stripe. A merge, which locks each stripe in which it moves locations, moves all locations before it passes through the locks of all
-// stripes, and closes its inputs after that: so no segment that a live location leads to is closed meanwhile.
+// The transaction is on all keys of any one stripe. A merge, which locks each stripe in which it moves locations, moves all
+// locations before it passes through the locks of all stripes, and closes its inputs after that: so no segment that a live
+// location leads to is closed meanwhile.
 func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64, err error) {
 	if !t.open {
 		return nil, ErrTxDone
@@ -123,6 +133,8 @@ func (t *Tx) Page(w *Walk, ns int, fn func(key, value []byte)) (others []uint64,
 			}
 		}
 		switch {
+		case k.loc == 0:
+			others = append(others, k.hash)
 		case lookup == keydir.LookupHit && loc == k.loc:
 			live = append(live, k)
 		case lookup != keydir.LookupMiss:

@@ -2,10 +2,12 @@ package bitcask
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stavedb/stave/internal/test/chance"
+	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/keydir"
 )
 
@@ -33,5 +35,51 @@ func TestWalkOrder(t *testing.T) {
 				t.Errorf("%x has the hash %x, not %x", k.loc, k.hash, hashes[k.loc])
 			}
 		}
+	}
+}
+
+// TestWalkLooksUpTimedKeys: a page shows no key with a deadline, without its lock: a reaper has taken the deadline of an expired
+// key before it takes the key.
+func TestWalkLooksUpTimedKeys(t *testing.T) {
+	s := openChunks(t, vfs.NewMem())
+	const n = 200
+	for i := range n {
+		commitTo(t, s, fmt.Sprint(i), func(tx *Tx) {
+			if err := tx.PutString(0, fmt.Sprint(i), []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 0 {
+				if err := tx.SetDeadline(0, fmt.Sprint(i), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	var w Walk
+	shown, others := map[string]bool{}, 0
+	for stripe, gather := w.Stripe(); stripe < keydir.Stripes; stripe, gather = w.Stripe() {
+		tx, err := s.BeginStripe(false, stripe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gather {
+			err = tx.Gather(&w, 0, func([]byte, keydir.Type) bool { return true })
+		} else {
+			var later []uint64
+			later, err = tx.Page(&w, 0, func(key, _ []byte) { shown[string(key)] = true })
+			others += len(later)
+		}
+		tx.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if shown[fmt.Sprint(i)] != (i%2 != 0) {
+			t.Errorf("%d: shown %t", i, shown[fmt.Sprint(i)])
+		}
+	}
+	if others != n/2 {
+		t.Errorf("%d keys to be looked up, not %d", others, n/2)
 	}
 }

@@ -18,9 +18,12 @@
 //     swap is repeated as it is until the record has another version: whenever it is carried out, its members were counted.
 //   - An Ack promises not to serve as primary for Patience. A primary counts its Lease, which is shorter, from when the ping was
 //     sent. A process that has just started may have promised before, and waits for as long.
-//   - Each process that becomes primary does so by a swap of its own, to a term of its own, also after a restart: a swap of an earlier
-//     process fails from then on, and its acknowledgements count no more.
+//   - Each process that becomes primary does so by a swap to a term in which no other one has served, also after a restart: swaps of
+//     earlier processes fail from then on, and earlier acknowledgements count no more.
 //   - A member joins those in sync when it has all that earlier primaries may have shown: as much as the log had when the term began.
+//
+// A driver keeps this: what a process knows first is read, linearizably. Replies that wait when a node's term ends never leave. A member that
+// takes a whole log keeps its old one until the new one is on its disk, or comes back with another incarnation.
 //
 // Nothing drives a Node yet but the simulator of its tests: TestWorlds, with -worlds N for more seeds.
 //

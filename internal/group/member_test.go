@@ -19,9 +19,8 @@ type node struct {
 	durable     int      // as much survives a loss of power
 	incarnation uint64
 
-	core      *group.Node // nil while it is down
-	life      int         // counts starts and ends: what was about to happen in another life does not
-	run       uint64
+	core      *group.Node   // nil while it is down
+	life      int           // counts starts and ends: what was about to happen in another life does not
 	stopped   time.Duration // until then it does nothing
 	lost      time.Duration // by its clock, while it stood still
 	alone     time.Duration // until then it does not reach the service
@@ -42,7 +41,11 @@ type held struct {
 }
 
 func (o *node) clock() time.Duration {
-	return time.Duration(float64(o.w.now-o.lost)*o.rate) + time.Hour*time.Duration(o.i)
+	now := time.Duration(float64(o.w.now-o.lost)*o.rate) + time.Hour*time.Duration(o.i)
+	if o.w.strict {
+		return now.Truncate(20 * ms) // a coarse clock
+	}
+	return now
 }
 
 // later does something in this life, when the node does not stand still.
@@ -77,6 +80,10 @@ func (o *node) start() {
 	}, o.clock())
 	o.w.note("%s#%d starts with %d", o.id, o.incarnation, len(o.disk))
 	o.moved()
+	if old := o.w.service.old; len(old) > 0 && o.w.chance(50) { // a watch that lags
+		life, v := o.life, old[len(old)-1-o.w.r.IntN(min(len(old), 3))]
+		o.w.after(o.w.between(0, 50*ms), func() { o.later(life, func() { o.act(o.core.Learn(o.clock(), v)) }) })
+	}
 	o.every(15*ms, 25*ms, func() { o.act(o.core.Tick(o.clock())) })
 	o.every(50*ms, 250*ms, o.stream)
 	o.every(time.Second, 4*time.Second, func() { // a watch that has missed something begins anew
@@ -312,6 +319,7 @@ func (o *node) release() {
 			}
 		default:
 			o.w.counts.acknowledged++
+			o.w.judgeStores(o, h.log)
 			o.w.show(o, "acknowledges", h.log)
 		}
 	}

@@ -17,7 +17,8 @@ type Position struct {
 }
 
 // Ack answers a Ping, and says that a member has what the primary has sent up to Offset: applied, or on its disk if each
-// commit is to be synced. An offset says something within a term only: another primary may have other commits there. It is also the promise not to take over for Options.Patience.
+// commit is to be synced. An offset says something within a term only: another primary may have other commits there. It is
+// positive; 0 says that the member does not follow the stream of the term. It is also the promise not to take over for Options.Patience.
 type Ack struct {
 	Term   uint64
 	Sent   time.Duration // of the newest ping that has arrived
@@ -28,7 +29,7 @@ type Ack struct {
 // An Action is what a Node asks for: Read, Swap or Send.
 type Action any
 
-// Read asks for the record as it is now, which ends in Node.Answer.
+// Read asks for the record as it is now, not as a replica of the service may have it, which ends in Node.Answer.
 type Read struct{}
 
 // Swap replaces the record if it still has a version. The outcome is Node.Learn with the record that is there now, or, if

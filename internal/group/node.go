@@ -74,11 +74,20 @@ func (n *Node) Serves(now time.Duration) bool { return n.IsPrimary() && now >= n
 
 // TakesWrites reports whether a primary takes writes, too: as many members are in sync as a write needs.
 func (n *Node) TakesWrites(now time.Duration) bool {
-	return n.Serves(now) && len(n.known.InSync) >= n.MinInSync
+	return n.Serves(now) && n.stores() >= n.MinInSync
 }
 
-// Gate returns how far commits may be shown, 0 if the node does not serve. Writes are acknowledged up to there while
-// TakesWrites.
+// stores is how many members are in sync, not counted twice after a loss of power.
+func (n *Node) stores() int {
+	ids := map[string]bool{}
+	for _, m := range n.known.InSync {
+		ids[m.ID] = true
+	}
+	return len(ids)
+}
+
+// Gate returns how far commits may be shown, 0 if the node does not serve. Writes of this term are acknowledged up to there while
+// TakesWrites; those of an earlier one may be gone from the log.
 func (n *Node) Gate(now time.Duration) uint64 {
 	if !n.Serves(now) {
 		return 0
@@ -87,14 +96,14 @@ func (n *Node) Gate(now time.Duration) uint64 {
 }
 
 // MayRead reports whether a read was up to date that was done at a time. It is to be asked after the read; a read that may
-// not be shown yet may be asked for again.
+// not be shown yet may be asked for again, but one of an earlier term never may be.
 func (n *Node) MayRead(at, now time.Duration) bool {
-	if !n.Serves(now) {
+	if !n.Serves(now) || at < max(n.since, n.promised+n.Patience) {
 		return false
 	}
 	for _, m := range n.counted() {
 		b := n.backups[m]
-		if b == nil || now >= b.sent+n.Lease || n.StrictReads && b.sent < at {
+		if b == nil || now >= b.sent+n.Lease || n.StrictReads && b.sent <= at {
 			return false
 		}
 	}
@@ -121,9 +130,12 @@ func (n *Node) Tick(now time.Duration) []Action {
 	return n.done()
 }
 
-// Learn takes a record that was read, watched, or there when a swap was tried. Each new one is to be learned, soon or late.
+// Learn takes a record that was watched, or there when a swap was tried. Each new one is to be learned, soon or late. What a
+// process knows first is the answer to its Read: an old record would have it follow a primary that is none any more.
 func (n *Node) Learn(now time.Duration, v Versioned) []Action {
-	n.learn(now, v)
+	if n.known.Version > 0 {
+		n.learn(now, v)
+	}
 	return n.done()
 }
 
@@ -143,7 +155,7 @@ func (n *Node) learn(now time.Duration, v Versioned) {
 	n.advance()
 }
 
-// Answer takes the answer to a Read.
+// Answer takes the answer to a Read, which is linearizable: the record as it was after the Read was asked for.
 func (n *Node) Answer(now time.Duration, v Versioned) []Action {
 	n.reading = false
 	candidate := n.candidate && v.Version == n.known.Version
@@ -159,7 +171,7 @@ func (n *Node) Answer(now time.Duration, v Versioned) []Action {
 // Unanswered says that a Read or a Swap has no answer.
 func (n *Node) Unanswered() { n.reading = false }
 
-// Move says how far the node's own log has come.
+// Move says how far the node's own log has come, before Applied or Pinged says so to the primary.
 func (n *Node) Move(offset uint64) {
 	n.offset = offset
 	n.advance()

@@ -58,7 +58,7 @@ func TestTakeover(t *testing.T) {
 // TestPrimaryPingsBack: a member that hears the primary while it reads the record does not take over.
 func TestPrimaryPingsBack(t *testing.T) {
 	n := newNode(memberB)
-	n.Learn(0, first)
+	n.Answer(0, first)
 	wants(t, n.Tick(1500*ms), group.Read{})
 	n.Pinged(1510*ms, "a", group.Ping{Term: 1, Sent: 1}, 0)
 	wants(t, n.Answer(1520*ms, first))
@@ -85,11 +85,61 @@ func TestStartAsPrimary(t *testing.T) {
 	}
 	ack.Term = 2
 	n.Acked(ack)
-	if got := n.Gate(1500 * ms); got != 5 || !n.TakesWrites(1500*ms) || !n.MayRead(0, 1500*ms) {
-		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(1500*ms), n.MayRead(0, 1500*ms))
+	if got := n.Gate(1500 * ms); got != 5 || !n.TakesWrites(1500*ms) || !n.MayRead(1500*ms, 1500*ms) {
+		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(1500*ms), n.MayRead(1500*ms, 1500*ms))
 	}
-	if n.MayRead(0, 2400*ms) {
+	if n.MayRead(1500*ms, 2400*ms) {
 		t.Error("the lease is over")
+	}
+	if n.MayRead(1499*ms, 1500*ms) {
+		t.Error("a read of a time at which it did not serve")
+	}
+}
+
+// TestFirstRecordIsRead: a process that starts takes no record that was watched before it has read one: it may be an old one.
+func TestFirstRecordIsRead(t *testing.T) {
+	n := newNode(memberB)
+	wants(t, n.Learn(0, first))
+	wants(t, n.Pinged(0, "a", group.Ping{Term: 1, Sent: 1}, 7))
+	second := group.Versioned{Version: 2, Record: group.Record{Term: 2, Primary: "c", InSync: []group.Member{memberB, {ID: "c"}}}}
+	wants(t, n.Answer(10*ms, second))
+	wants(t, n.Learn(10*ms, first))
+	wants(t, n.Pinged(20*ms, "a", group.Ping{Term: 1, Sent: 2}, 7))
+	if got := n.Known(); got.Version != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestStrictReads: a ping that was sent at the time of the read, as its clock has it, may have been sent before.
+func TestStrictReads(t *testing.T) {
+	n := group.New(group.Options{
+		Self: memberA, MinInSync: 1, StrictReads: true,
+		Interval: 200 * ms, Silence: time.Second, Lease: time.Second, Patience: 1500 * ms, Yield: 300 * ms, Retry: 300 * ms,
+	}, 0)
+	n.Answer(0, first)
+	n.Tick(0)
+	own := group.Record{Term: 2, Primary: "a", InSync: first.InSync}
+	wants(t, n.Answer(0, first), group.Swap{If: 1, Record: own})
+	n.Learn(0, group.Versioned{Version: 2, Record: own})
+	n.Acked(group.Ack{Term: 2, Sent: 1600 * ms, Member: memberB, Offset: 1})
+	for at, want := range map[time.Duration]bool{1599 * ms: true, 1600 * ms: false, 1601 * ms: false} {
+		if got := n.MayRead(at, 1700*ms); got != want {
+			t.Errorf("read at %s: %t", at, got)
+		}
+	}
+}
+
+// TestIncarnationsAreOneStore: a store that has lost its power is no second store for a write.
+func TestIncarnationsAreOneStore(t *testing.T) {
+	n := newNode(memberA)
+	twice := group.Record{Term: 1, Primary: "a", InSync: []group.Member{memberA}}
+	n.Answer(0, group.Versioned{Version: 1, Record: twice})
+	n.Tick(0)
+	n.Answer(0, group.Versioned{Version: 1, Record: twice})
+	twice.Term, twice.InSync = 2, []group.Member{memberA, {ID: "a", Incarnation: 7}}
+	n.Learn(0, group.Versioned{Version: 2, Record: twice})
+	if !n.Serves(1500*ms) || n.TakesWrites(1500*ms) {
+		t.Errorf("serves %t, takes writes %t", n.Serves(1500*ms), n.TakesWrites(1500*ms))
 	}
 }
 
@@ -99,7 +149,7 @@ func TestYield(t *testing.T) {
 	record := group.Versioned{Version: 1, Record: group.Record{Term: 1, Primary: "a", InSync: []group.Member{memberA, memberB, memberC}}}
 	for offset, want := range map[uint64]time.Duration{6: 1800 * ms, 7: 1500 * ms, 8: 1500 * ms} { // as far: the smaller name
 		n := newNode(memberB)
-		n.Learn(0, record)
+		n.Answer(0, record)
 		n.Pinged(0, "a", group.Ping{Term: 1, Sent: 1, Known: []group.Position{{Member: memberB, Offset: offset}, {Member: memberC, Offset: 7}}}, offset)
 		var at time.Duration
 		for len(n.Answer(at, record)) == 0 {

@@ -11,7 +11,7 @@ type Member struct {
 
 // Record says who is primary. It is kept by a service whose compare-and-swap is linearizable, and changes in no other way.
 type Record struct {
-	Term    uint64   // grows with each process that becomes primary
+	Term    uint64   // positive; grows with each process that becomes primary
 	Primary string   // the ID of a member
 	InSync  []Member // those that have every acknowledged commit, the primary among them
 }

@@ -99,7 +99,7 @@ const ms = time.Millisecond
 // newWorld returns a group of n nodes whose logs are empty.
 func newWorld(seed uint64, n int, c *counts) *world {
 	w := &world{counts: c, r: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]time.Duration{}}
-	w.always, w.strict, w.min = w.chance(50), w.chance(35), 1+w.r.IntN(2)
+	w.always, w.strict, w.min = w.chance(50), w.chance(35), 1+w.r.IntN(min(n, 3))
 	w.frozen = w.strict
 	w.shown = []uint64{0}
 	first := group.Record{Term: 1, Primary: "a"}
@@ -119,7 +119,8 @@ func newWorld(seed uint64, n int, c *counts) *world {
 type service struct {
 	w      *world
 	record group.Versioned
-	down   time.Duration // until then it answers nothing
+	old    []group.Versioned // earlier records
+	down   time.Duration     // until then it answers nothing
 }
 
 // request has the service do something for a node, which hears of the outcome or, after a time, that there is none.
@@ -163,6 +164,7 @@ func (s *service) swap(o *node, a group.Swap) group.Versioned {
 		return s.record
 	}
 	before := s.record
+	s.old = append(s.old, before)
 	s.record = group.Versioned{Version: a.If + 1, Record: a.Record}
 	w.note("%s swaps: %+v", o.id, s.record)
 	switch {
@@ -203,6 +205,19 @@ func (w *world) judgeInSync(why string) {
 		if o := w.nodes[m.ID[0]-'a']; o.incarnation == m.Incarnation && !o.has(n, w.shown[n-1]) {
 			w.fail("S1: %s: %s is in sync and lacks %d at %d", why, o.id, w.shown[n-1], n)
 		}
+	}
+}
+
+// judgeStores: a write that is acknowledged is in as many stores as it needs.
+func (w *world) judgeStores(o *node, log []uint64) {
+	stores := 0
+	for _, other := range w.nodes {
+		if other.has(len(log), log[len(log)-1]) {
+			stores++
+		}
+	}
+	if w.always && stores < w.min { // else one may have lost its power since
+		w.fail("%s acknowledges %d at %d, which %d stores have, not %d", o.id, log[len(log)-1], len(log), stores, w.min)
 	}
 }
 
