@@ -48,7 +48,7 @@ func (s *Store) fixStripe(ctx context.Context, ns, stripe int) (mended int, err 
 		case keydir.Deadline:
 			sg, missing := s.segmentOf(slot.Loc)
 			if err = missing; err == nil {
-				err = sg.Identify(slot.Loc, func(rec *format.Record) { orphans = append(orphans, string(rec.Key)) })
+				err = sg.Identify(slot.Loc, func(rec format.Record) { orphans = append(orphans, string(rec.Key)) })
 			}
 			return err == nil
 		case keydir.FieldDeadlines:

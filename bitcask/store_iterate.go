@@ -51,7 +51,7 @@ func (t *Tx) withKey(sp *namespace.Space, h uint64, slot keydir.Slot, fn func(ke
 	if err != nil {
 		return err
 	}
-	return sg.Identify(slot.Loc, func(rec *format.Record) { fn(rec.Key) })
+	return sg.Identify(slot.Loc, func(rec format.Record) { fn(rec.Key) })
 }
 
 // RandomKey returns a key of a namespace, each with the same chance, with random as the source of chance. ok is false if

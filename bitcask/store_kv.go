@@ -197,13 +197,12 @@ type Item struct {
 func (s *Store) All() iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var w Walk
-		for {
-			page, err := s.nextPage(&w)
-			if err != nil {
+		var page []Item
+		add := func(key, value []byte) { page = append(page, Item{string(key), slices.Clone(value)}) }
+		for more := true; more; page = page[:0] {
+			var err error
+			if more, err = s.walkOn(&w, add); err != nil {
 				yield(Item{}, err)
-				return
-			}
-			if page == nil {
 				return
 			}
 			for _, item := range page {
@@ -215,29 +214,21 @@ func (s *Store) All() iter.Seq2[Item, error] {
 	}
 }
 
-// nextPage is a step of a walk through namespace 0, nil at its end.
-func (s *Store) nextPage(w *Walk) (page []Item, err error) {
-	add := func(key, value []byte) { page = append(page, Item{string(key), slices.Clone(value)}) }
-	for len(page) == 0 {
-		stripe, gather := w.Stripe()
-		if stripe == keydir.Stripes {
-			return nil, nil
-		}
-		others, err := s.walkOn(w, stripe, gather, add)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range others {
-			if err := s.stringsOfHash(h, add); err != nil {
-				return nil, err
-			}
-		}
+// walkOn is a step of a walk through namespace 0, with the strings that it finds. It returns whether there is another.
+func (s *Store) walkOn(w *Walk, fn func(key, value []byte)) (more bool, err error) {
+	stripe, gather := w.Stripe()
+	if stripe == keydir.Stripes {
+		return false, nil
 	}
-	return page, nil
+	others, err := s.walkIn(w, stripe, gather, fn)
+	for i := 0; i < len(others) && err == nil; i++ {
+		err = s.stringsOfHash(others[i], fn)
+	}
+	return true, err
 }
 
-// walkOn is Gather or Page of a walk through namespace 0.
-func (s *Store) walkOn(w *Walk, stripe int, gather bool, fn func(key, value []byte)) (others []uint64, err error) {
+// walkIn is Gather or Page of a walk through namespace 0.
+func (s *Store) walkIn(w *Walk, stripe int, gather bool, fn func(key, value []byte)) (others []uint64, err error) {
 	t, err := s.BeginStripe(false, stripe)
 	defer t.Recycle()
 	if err != nil {

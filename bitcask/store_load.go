@@ -136,7 +136,7 @@ func (s *opener) reportDeadline(sp *namespace.Space, loc keydir.Loc, seq uint64)
 		return err
 	}
 	ms, perr := int64(0), error(nil)
-	err = sg.Identify(loc, func(rec *format.Record) {
+	err = sg.Identify(loc, func(rec format.Record) {
 		if ms, perr = strconv.ParseInt(format.Text(rec.Value), 10, 64); !rec.Row().Expiry || rec.Row().Removes || rec.Namespace != sp.ID {
 			perr = indexfile.ErrUnfit
 		}

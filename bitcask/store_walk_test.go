@@ -2,6 +2,7 @@ package bitcask_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -148,4 +149,142 @@ func TestWalkMeetsFlush(t *testing.T) {
 		}
 	}) {
 	}
+}
+
+// walkSeen is a walk, what it has found, and what has been there throughout and was not found yet.
+type walkSeen struct {
+	*bitcask.Walk
+	found, missing map[string]bool
+}
+
+// TestWalkBetweenChanges makes random changes between the steps of two walks. Each finds what is there at the time of its step, with the
+// value of that time, no key twice, and each key that is there throughout.
+func TestWalkBetweenChanges(t *testing.T) {
+	const keys = 1000
+	rng := chance.Rand(t)
+	s := open(t, "db", seam.With(&bitcask.Options{SegmentSize: 1 << 14}, seam.Options{FS: vfs.NewMem()}))
+	here, other := map[string]string{}, map[string]string{} // namespaces 0 and 1
+	var walks [2]walkSeen
+
+	// change is a transaction on some keys or on all, which may be rolled back.
+	change := func(n int) {
+		var names []string
+		for range n {
+			names = append(names, strconv.Itoa(rng.IntN(keys)))
+		}
+		var tx *bitcask.Tx
+		var err error
+		began := true
+		switch rng.IntN(3) {
+		case 0:
+			tx, err = s.BeginAll(true)
+		case 1:
+			tx, began, err = s.TryBegin(true, names...)
+		default:
+			tx, err = s.Begin(true, names...)
+		}
+		must(t, err)
+		if !began { // the log waits for its next segment
+			return
+		}
+		defer tx.End()
+		now := maps.Clone(here)
+		for _, name := range names {
+			if rng.IntN(4) == 0 {
+				_, err := tx.Drop(0, name)
+				must(t, err)
+				delete(now, name)
+				continue
+			}
+			value := fmt.Sprint(rng.Uint64())
+			must(t, tx.PutString(0, name, []byte(value)))
+			now[name] = value
+		}
+		if rng.IntN(4) > 0 {
+			_, err := tx.Commit()
+			must(t, err)
+			here = now
+		}
+	}
+	onAll := func(fn func(tx *bitcask.Tx) error) {
+		tx, err := s.BeginAll(true)
+		must(t, err)
+		defer tx.End()
+		must(t, fn(tx))
+	}
+	advance := func(w *walkSeen) {
+		more := w.Walk != nil && step(t, s, w.Walk, func(key, value []byte) {
+			name := string(key)
+			now, there := here[name]
+			if !there || value != nil && string(value) != now {
+				t.Errorf("%s is found as %q, and is %q, %v", name, value, now, there)
+			}
+			if w.found[name] {
+				t.Errorf("%s is found twice", name)
+			}
+			w.found[name] = true
+			delete(w.missing, name)
+		})
+		if more {
+			return
+		}
+		for name := range w.missing {
+			t.Errorf("%s is not found", name)
+		}
+		*w = walkSeen{bitcask.WalkWith([]int{1, 30, 300, 3000}[rng.IntN(4)]), map[string]bool{}, map[string]bool{}}
+		for name := range here {
+			w.missing[name] = true
+		}
+	}
+
+	change(2 * keys)
+	for range 5000 {
+		switch n := rng.IntN(1000); {
+		case n < 3:
+			must(t, rewriteAll(s))
+		case n < 4:
+			onAll(func(tx *bitcask.Tx) error { _, err := tx.Swap(0, 1); return err })
+			here, other = other, here
+		case n < 5:
+			onAll(func(tx *bitcask.Tx) error { _, _, err := tx.Flush(0); return err })
+			here = map[string]string{}
+		case n < 10:
+			change(keys / 4)
+		case n < 100:
+			change(1 + rng.IntN(3))
+		default:
+			advance(&walks[rng.IntN(2)])
+		}
+		for i := range walks {
+			maps.DeleteFunc(walks[i].missing, func(name string, _ bool) bool { _, there := here[name]; return !there })
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	check(t, s)
+}
+
+// TestWalkOfAWriter: a transaction that walks and writes finds what it has changed itself.
+func TestWalkOfAWriter(t *testing.T) {
+	s := open(t, "db", seam.With(&bitcask.Options{}, seam.Options{FS: vfs.NewMem()}))
+	put(t, s, "changes", "before")
+	put(t, s, "goes", "before")
+	put(t, s, "stays", "before")
+	tx, err := s.BeginAll(true)
+	must(t, err)
+	defer tx.End()
+	var w bitcask.Walk
+	for stripe, gather := w.Stripe(); gather && stripe < keydir.Stripes; stripe, gather = w.Stripe() {
+		must(t, tx.Gather(&w, 0, func([]byte, keydir.Type) bool { return true }))
+	}
+	must(t, tx.PutString(0, "changes", []byte("after")))
+	_, err = tx.Drop(0, "goes")
+	must(t, err)
+	_, err = tx.Page(&w, 0, func(key, value []byte) {
+		if string(key) != "stays" {
+			t.Errorf("%s is %s", key, value)
+		}
+	})
+	must(t, err)
 }

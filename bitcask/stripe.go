@@ -22,7 +22,38 @@ type stripe struct {
 	// unloaded says that the keydir does not have the stripe yet (index_lazy.go). The lock guards it.
 	unloaded bool
 
+	// unchanged is what a walk remembers of the stripe (store_walk.go): see walk and endWalks.
+	unchanged atomic.Uint32
+
 	_ [64 - (unsafe.Sizeof(sync.RWMutex{})+8+24+8)%64]byte // a cache line each
+}
+
+// walk returns a number that st.unchanged has until a writer locks the stripe, of which the caller has the shared lock. It is odd.
+func (st *stripe) walk() uint32 {
+	st.unchanged.Or(1)
+	return st.unchanged.Load()
+}
+
+// endWalks makes st.unchanged another number than what walk has returned. It is called before anything changes.
+func (st *stripe) endWalks() {
+	if n := st.unchanged.Load(); n&1 != 0 {
+		st.unchanged.Store(n + 1)
+	}
+}
+
+// Lock locks the stripe for a writer.
+func (st *stripe) Lock() {
+	st.RWMutex.Lock()
+	st.endWalks()
+}
+
+// TryLock is Lock, unless it would wait.
+func (st *stripe) TryLock() bool {
+	locked := st.RWMutex.TryLock()
+	if locked {
+		st.endWalks()
+	}
+	return locked
 }
 
 // lockWhole locks a stripe that is loaded and without claims. The caller holds no other.

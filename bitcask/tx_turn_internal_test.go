@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/vfs"
+	"github.com/stavedb/stave/keydir"
 )
 
 // TestTurns: of transactions in turn a writer is alone and readers are together, until their End; one that cannot begin leaves
@@ -19,11 +20,19 @@ func TestTurns(t *testing.T) {
 		}
 		return tx, ok
 	}
+	stripe := func(key string) int { return keydir.StripeOf(s.man.Seed.Hash(key)) }
+	elsewhere := "b" // no key of a's stripe
+	for stripe(elsewhere) == stripe("a") {
+		elsewhere += "b"
+	}
 	for _, test := range []struct{ first, second, waits bool }{{true, true, true}, {true, false, true}, {false, true, true}, {false, false, false}} {
-		first, _ := begin(test.first, "a")
+		first, ok := begin(test.first, "a")
+		if !ok {
+			t.Fatalf("%v: it does not begin", test)
+		}
 		began := make(chan *Tx)
 		go func() {
-			tx, ok, err := s.BeginInTurn(test.second, "b")
+			tx, ok, err := s.BeginInTurn(test.second, elsewhere)
 			if err != nil || !ok {
 				t.Errorf("%v: %t, %v", test, ok, err)
 			}
@@ -66,9 +75,9 @@ func TestTurns(t *testing.T) {
 		s.turns.Unlock()
 	}
 	for _, begin := range []func(bool, ...string) (*Tx, bool, error){s.TryBegin, s.BeginUnlessLocked} {
-		apart, ok, err := begin(true, "b")
+		apart, ok, err := begin(true, elsewhere)
 		if err != nil || !ok {
-			t.Errorf("%t, %v", ok, err)
+			t.Fatal(ok, err)
 		}
 		if !s.turns.TryLock() {
 			t.Fatal("what is not in turn has kept one")
@@ -82,7 +91,7 @@ func TestTurns(t *testing.T) {
 func TestTurnComesLate(t *testing.T) {
 	s := openChunks(t, vfs.NewMem())
 	commitTo(t, s, "a", func(tx *Tx) {}) // the store is ready for writes
-	first, ok, err := s.BeginInTurn(true, "a")
+	first, ok, err := s.BeginInTurn(false, "a")
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -97,7 +106,10 @@ func TestTurnComesLate(t *testing.T) {
 		}
 		began <- ok
 	}()
-	time.Sleep(20 * time.Millisecond) // it waits by now
+	for s.turns.TryRLock() { // until a writer waits
+		s.turns.RUnlock()
+		time.Sleep(time.Millisecond)
+	}
 	due := s.writing.due.Swap(new(opener))
 	first.Recycle()
 	if <-began {

@@ -116,6 +116,9 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 	if transport := server.Transport(c.String("transport")); c.IsSet("transport") && transport.Validate() != nil {
 		wrong = fmt.Errorf("--transport must be goroutines, or event-loop on Linux, not %q", transport)
 	}
+	if err := set("io-threads", c.String("loops")); err != nil {
+		wrong = errors.Join(wrong, fmt.Errorf("--loops is %w", err))
+	}
 	for _, name := range []string{
 		"port", "bind", "archive", "replicaof", "unixsocketperm", "aclfile", "protected-mode", "tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols",
 	} {
@@ -126,7 +129,7 @@ func flagSettings(c *cli.Context, config *server.Config) error {
 	if wrong != nil {
 		return wrong
 	}
-	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("io-threads", c.String("loops")), set("http-addr", c.String("http")))
+	err := errors.Join(set("dir", c.String("dir")), set("appendfsync", fsync), set("transport", transportFlag(c)), set("http-addr", c.String("http")))
 	if c.Bool("quiet") {
 		err = errors.Join(err, config.Set("loglevel", "warning"))
 	}

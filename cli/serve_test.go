@@ -131,6 +131,7 @@ func TestServeUsage(t *testing.T) {
 		{"serve now then", "serve takes one directory", 2},
 		{"serve --sync sometimes --dir " + dir, "--sync must be always, interval or none", 2},
 		{"serve --transport threads --dir " + dir, "--transport must be goroutines, or event-loop on Linux, not", 2},
+		{"serve --loops many --dir " + dir, "--loops is io-threads: argument couldn't be parsed into an integer, not", 2},
 		{"serve --nonsense --dir " + dir, "unknown option --nonsense", 2},
 		{"serve --dir", "--dir needs a value", 2},
 		{"serve --read-damaged --dir " + dir, "open " + dir, 3},

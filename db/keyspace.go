@@ -208,21 +208,31 @@ func (k Keyspace) scanIn(from uint64, visit func(t *Tx, h uint64, key []byte, ty
 	return next, nil
 }
 
-// Keys returns the keys that match a glob pattern, in no particular order. O(all keys): it is meant for looking around.
-func (k Keyspace) Keys(pattern string) ([]string, error) {
-	var keys []string
-	_, err := k.scanIn(0, func(t *Tx, _ uint64, key []byte, _ Type) bool {
+// Keys returns the keys that match a glob pattern, in no particular order. O(all keys): it is meant for looking around. On a store it
+// takes the way of All.
+func (k Keyspace) Keys(pattern string) (keys []string, err error) {
+	add := func(t *Tx, key []byte) {
 		if pattern == "*" || structures.MatchStep((*txn)(t), pattern, key) {
 			keys = append(keys, string(key))
 		}
-		return true
-	})
+	}
+	if k.tx != nil {
+		_, err = k.scanIn(0, func(t *Tx, _ uint64, key []byte, _ Type) bool {
+			add(t, key)
+			return true
+		})
+		return keys, err
+	}
+	var w bitcask.Walk
+	for more := true; more && err == nil; {
+		more, err = k.walkOn(&w, func(t *Tx, key []byte, _ Type) { add(t, key) })
+	}
 	return keys, err
 }
 
 // All ranges over the keys and their types, in no particular order. See the package documentation on iterators: it
 // reads in pages, so the loop may change the keys. On a store it goes through windows of some hundred thousand keys in the order of
-// the log, and keeps 4 MiB and the names of a 256th of the collections for that.
+// the log, and keeps 8 MiB and the names of a 256th of the collections for that.
 func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
 	if k.tx != nil {
 		return scanPages(k.handle, func(cursor uint64) ([]KeyInfo, uint64, error) {
@@ -231,13 +241,12 @@ func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
 	}
 	return func(yield func(KeyInfo, error) bool) {
 		var w bitcask.Walk
-		for {
-			page, err := k.nextPage(&w)
-			if err != nil {
+		var page []KeyInfo
+		add := func(_ *Tx, key []byte, typ Type) { page = append(page, KeyInfo{Key: string(key), Type: typ}) }
+		for more := true; more; page = page[:0] {
+			var err error
+			if more, err = k.walkOn(&w, add); err != nil {
 				yieldError(k.handle, err, yield)
-				return
-			}
-			if len(page) == 0 {
 				return
 			}
 			for _, key := range page {
@@ -249,39 +258,52 @@ func (k Keyspace) All() iter.Seq2[KeyInfo, error] {
 	}
 }
 
-// nextPage is a step of a walk that finds live keys, or none at its end.
-func (k Keyspace) nextPage(w *bitcask.Walk) (page []KeyInfo, err error) {
-	for len(page) == 0 && err == nil {
-		stripe, gather := w.Stripe()
-		if stripe == keydir.Stripes {
-			return nil, nil
-		}
-		var others []uint64
-		err = k.doStripe(stripe, func(t *Tx) (err error) {
-			if gather {
-				return t.gather(k.ns, w, func(key []byte, typ Type) { page = append(page, KeyInfo{Key: string(key), Type: typ}) })
-			}
-			space := t.store.base.Space(k.ns)
-			others, err = t.base.Page(w, k.ns, func(key, _ []byte) {
-				if !t.keyGone(space, key) {
-					page = append(page, KeyInfo{Key: string(key), Type: TypeString})
-				}
-			})
-			return err
-		})
-		for i := 0; i < len(others) && err == nil; i++ {
-			h := others[i]
-			err = k.doStripe(keydir.StripeOf(h), func(t *Tx) error {
-				return t.eachKey(k.ns, keydir.StripeOf(h), h, func(now uint64, key []byte, typ Type) bool {
-					if now == h {
-						page = append(page, KeyInfo{Key: string(key), Type: typ})
-					}
-					return now == h
-				})
-			})
-		}
+// walkOn is a step of a walk, with the live keys that it finds. It returns whether there is another.
+func (k Keyspace) walkOn(w *bitcask.Walk, visit func(t *Tx, key []byte, typ Type)) (more bool, err error) {
+	stripe, gather := w.Stripe()
+	if stripe == keydir.Stripes {
+		return false, nil
 	}
-	return page, err
+	var others []uint64
+	err = k.walkIn(stripe, func(t *Tx) (err error) {
+		if gather {
+			return t.gather(k.ns, w, func(key []byte, typ Type) bool {
+				visit(t, key, typ)
+				return (*txn)(t).Step(1) == nil
+			})
+		}
+		space := t.store.base.Space(k.ns)
+		others, err = t.base.Page(w, k.ns, func(key, _ []byte) {
+			if !t.keyGone(space, key) {
+				visit(t, key, TypeString)
+			}
+		})
+		return err
+	})
+	for i := 0; i < len(others) && err == nil; i++ {
+		h := others[i]
+		err = k.walkIn(keydir.StripeOf(h), func(t *Tx) error {
+			return t.eachKey(k.ns, keydir.StripeOf(h), h, func(now uint64, key []byte, typ Type) bool {
+				if now == h {
+					visit(t, key, typ)
+				}
+				return now == h
+			})
+		})
+	}
+	return true, err
+}
+
+// walkIn is doStripe that asks whether to go on, before fn and after it.
+func (k Keyspace) walkIn(stripe int, fn func(t *Tx) error) error {
+	return k.doStripe(stripe, func(t *Tx) error {
+		t.interrupt = k.interrupt
+		if err := (*txn)(t).Step(stepsBetween); err != nil {
+			return err
+		}
+		err := fn(t)
+		return cmp.Or(err, (*txn)(t).Step(0))
+	})
 }
 
 // Len is the number of keys of the namespace, those included that have expired

@@ -26,6 +26,7 @@ const (
 
 // keepReplication keeps what value returns, which is called when nothing else can be written.
 func (s *Store) keepReplication(value func() []byte) error {
+	defer s.holdExpiry() // the store may be closed a little later than the server ends
 	return s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
 		id := s.base.StoreID()
 		head := append([]byte{replicationVersion}, id[:]...)
@@ -73,7 +74,7 @@ func (s *Store) keptReplication() []byte {
 	return nil
 }
 
-// holdExpiry is part of Open.
+// holdExpiry lets nothing expire for some time, if a stream is kept: after Open, and when one has been kept.
 func (s *Store) holdExpiry() {
 	if s.base.System(replicationName) != nil {
 		s.expiryFrom.Store(time.Now().Add(replicationWithin).UnixNano())

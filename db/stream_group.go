@@ -224,18 +224,21 @@ func (g StreamGroup) WaitIdle(keys []string, minIdle int64, do func(tx *Tx, key 
 	w := g.Wait(keys, do)
 	w.due = func(tx *Tx, key string) time.Duration {
 		// What is delivered from now on, or given an earlier time by XCLAIM, is seen then.
-		after := max(minIdle, shortestWaitIdle)
+		after := min(max(minIdle, shortestLook), longestLook)
 		first, some, err := tx.Stream(key).Group(g.name).firstDelivered()
 		if some && err == nil {
-			after = min(after, first+minIdle-tx.now())
+			after = min(after, minIdle-max(tx.now()-first, 0)) // an entry's time may lie ahead
 		}
 		return time.Duration(after) * time.Millisecond
 	}
 	return w
 }
 
-// shortestWaitIdle is how many milliseconds WaitIdle looks after what is pending, if it has nothing better to go by.
-const shortestWaitIdle = 100
+// How many milliseconds pass until WaitIdle looks after what is pending, if it has nothing better to go by.
+const (
+	shortestLook = 100
+	longestLook  = 3_600_000
+)
 
 // firstDelivered returns when the pending entry was delivered whose delivery is the longest ago, if any is pending.
 func (g StreamGroup) firstDelivered() (ms int64, some bool, err error) {

@@ -442,14 +442,14 @@ func (t *Tx) eachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 }
 
 // gather is Gather of a walk, for live keys.
-func (t *Tx) gather(ns int, w *bitcask.Walk, fn func(key []byte, typ Type)) (err error) {
+func (t *Tx) gather(ns int, w *bitcask.Walk, fn func(key []byte, typ Type) bool) (err error) {
 	space := t.store.base.Space(ns)
 	failed := t.base.Gather(w, ns, func(key []byte, typ keydir.Type) bool {
 		var gone bool
-		if gone, err = t.hides(ns, space, key, typ); err == nil && !gone {
-			fn(key, typ.Public())
+		if gone, err = t.hides(ns, space, key, typ); gone || err != nil {
+			return err == nil
 		}
-		return err == nil
+		return fn(key, typ.Public())
 	})
 	return cmp.Or(failed, err)
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,6 +145,26 @@ func TestReadGroupClaimWaits(t *testing.T) {
 				}
 				<-done
 			})
+		})
+	}
+}
+
+// TestReadGroupClaimOfAges: the largest times that entries can have been pending for are waited for, too.
+func TestReadGroupClaimOfAges(t *testing.T) {
+	for _, minIdle := range []int64{math.MaxInt64, math.MaxInt64 / 1_000_000, 1 << 45} {
+		synctest.Test(t, func(t *testing.T) {
+			v := newServer(t, openStore(t), nil)
+			s, other := v.NewSession(), v.NewSession()
+			ask(other, "XADD s 1-0 f v\r\nXGROUP CREATE s g 0\r\nXREADGROUP GROUP g a STREAMS s >\r\n")
+			began := time.Now()
+			got := ask(s, fmt.Sprintf("XREADGROUP GROUP g b BLOCK 7200000 CLAIM %d STREAMS s >\r\n", minIdle))
+			if s.Blocked() {
+				s.Wait(context.Background())
+				got += ask(s, "")
+			}
+			if waited := time.Since(began); got != "*-1\r\n" || waited != 2*time.Hour {
+				t.Errorf("CLAIM %d: %q after %s", minIdle, got, waited)
+			}
 		})
 	}
 }

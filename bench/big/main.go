@@ -53,17 +53,12 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	if s.n < 1 || s.rounds < 1 {
 		return errors.New("-n and -rounds must be positive")
 	}
-	root, err := os.MkdirTemp(s.dir, "stave-big-")
+	root, stave, err := servers.Workplace(ctx, s.dir, s.stave)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if s.stave == "" {
-		s.stave = filepath.Join(root, "stave")
-		if err := servers.Build(ctx, s.stave); err != nil {
-			return err
-		}
-	}
+	s.stave = stave
 	fmt.Fprintf(out, "n is %d, %d rounds. Each pair is redis-server, stave.\n\n", s.n, s.rounds)
 	fmt.Fprint(out, "| command | CPU, us an element | ratio | GET max, ms | SET max, ms | memory added, MB | without the result, ratio |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows() {
@@ -242,7 +237,7 @@ func (r *row) line(n int, samples [2][]sample) string {
 	set := pair(samples, func(one sample) float64 { return one.set.Seconds() * 1e3 })
 	added := pair(samples, func(one sample) float64 { return float64(one.added) / 1e6 })
 	left := pair(samples, func(one sample) float64 { return one.left })
-	return fmt.Sprintf("| %s | %.2f, %.2f | %.1f | %.1f, %.1f | %.1f, %.1f | %.0f, %.0f | %.2f, %.2f |", r.name, median(cpu[0]), median(cpu[1]), median(cpu[1])/median(cpu[0]),
+	return fmt.Sprintf("| %s | %.3g, %.3g | %.1f | %.1f, %.1f | %.1f, %.1f | %.0f, %.0f | %.2f, %.2f |", r.name, median(cpu[0]), median(cpu[1]), median(cpu[1])/median(cpu[0]),
 		slices.Max(get[0]), slices.Max(get[1]), slices.Max(set[0]), slices.Max(set[1]), median(added[0]), median(added[1]), median(left[0]), median(left[1]))
 }
 

@@ -54,17 +54,12 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	if s.n < 1 || s.clients < 1 || s.rounds < 1 {
 		return errors.New("-n, -clients and -rounds must be positive")
 	}
-	root, err := os.MkdirTemp(s.dir, "stave-cold-")
+	root, stave, err := servers.Workplace(ctx, s.dir, s.stave)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if s.stave == "" {
-		s.stave = filepath.Join(root, "stave")
-		if err := servers.Build(ctx, s.stave); err != nil {
-			return err
-		}
-	}
+	s.stave = stave
 	data := filepath.Join(root, "data")
 	if err := fill(data, s.n); err != nil {
 		return err

@@ -105,17 +105,12 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	if s.clients < 1 || s.pipeline < 1 || s.rounds < 1 || s.keys < 1 {
 		return errors.New("-clients, -pipeline, -rounds and -keys must be positive")
 	}
-	root, err := os.MkdirTemp(s.dir, "stave-loops-")
+	root, stave, err := servers.Workplace(ctx, s.dir, s.stave)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if s.stave == "" {
-		s.stave = filepath.Join(root, "stave")
-		if err := servers.Build(ctx, s.stave); err != nil {
-			return err
-		}
-	}
+	s.stave = stave
 	var all []*servers.Server
 	defer func() {
 		for _, v := range all {

@@ -54,17 +54,12 @@ func compare(ctx context.Context, s settings, out io.Writer) (err error) {
 	if s.n < 1 || s.keys < 1 || s.size < 1 || s.rounds < 1 {
 		return errors.New("-n, -keys, -size and -rounds must be positive")
 	}
-	root, err := os.MkdirTemp(s.dir, "stave-replication-")
+	root, stave, err := servers.Workplace(ctx, s.dir, s.stave)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if s.stave == "" {
-		s.stave = filepath.Join(root, "stave")
-		if err := servers.Build(ctx, s.stave); err != nil {
-			return err
-		}
-	}
+	s.stave = stave
 	sides, err := startSides(ctx, s, root)
 	defer func() {
 		for _, v := range sides {

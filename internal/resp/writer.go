@@ -374,14 +374,8 @@ func (w *Writer) Begin() Mark { return Mark{len(w.parts.list), len(w.buf)} }
 // EndArray ends an array of n elements that began at m.
 func (w *Writer) EndArray(m Mark, n int) { w.insert(m, Array, n) }
 
-// EndMap ends a map of n pairs that began at m, or an array of them.
-func (w *Writer) EndMap(m Mark, n int) {
-	if w.resp3 {
-		w.insert(m, Map, n)
-		return
-	}
-	w.insert(m, Array, 2*n)
-}
+// EndMap ends a map of n pairs that began at m: what RESP2 has instead differs by command.
+func (w *Writer) EndMap(m Mark, n int) { w.insert(m, Map, n) }
 
 // EndSet ends a set of n elements that began at m.
 func (w *Writer) EndSet(m Mark, n int) {

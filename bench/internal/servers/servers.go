@@ -53,6 +53,19 @@ func Build(ctx context.Context, binary string) error {
 	return nil
 }
 
+// Workplace makes a directory for one run, in dir or where temporary files are, which the caller removes. It returns the
+// binary to measure, too: the one of that name, or without one the one of this checkout, which it builds there.
+func Workplace(ctx context.Context, dir, stave string) (root, binary string, err error) {
+	if root, err = os.MkdirTemp(dir, "stave-bench-"); err != nil || stave != "" {
+		return root, stave, err
+	}
+	binary = filepath.Join(root, "stave")
+	if err := Build(ctx, binary); err != nil {
+		return "", "", errors.Join(err, os.RemoveAll(root))
+	}
+	return root, binary, nil
+}
+
 // StartRedis starts redis-server with its files in dir, which is made if it does not exist. It syncs its append-only file once a second.
 func StartRedis(ctx context.Context, dir string) (*Server, error) {
 	return start("redis-server", dir, func(port string) *exec.Cmd {

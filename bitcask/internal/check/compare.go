@@ -151,7 +151,7 @@ func (n recordName) String() string {
 func (c *comparison) value(env *Environment, loc keydir.Loc) (value string, err error) {
 	sg, err := segmentOf(env, loc)
 	if err == nil {
-		err = sg.Identify(loc, func(rec *format.Record) { value = string(rec.Value) })
+		err = sg.Identify(loc, func(rec format.Record) { value = string(rec.Value) })
 	}
 	return value, err
 }
@@ -167,7 +167,7 @@ func (c *comparison) records(env *Environment, dir *keydir.Directory, stripe int
 		if format.LocatedBy(format.HomeSlot, slot.Type).Home != format.NoHome {
 			name := recordName{typ: slot.Type, key: fmt.Sprintf("hash %x", h)} // of one that cannot be read
 			if sg, err := segmentOf(env, slot.Loc); err == nil {
-				_ = sg.Identify(slot.Loc, func(rec *format.Record) { name.key = string(rec.Key) }) // damage is found elsewhere
+				_ = sg.Identify(slot.Loc, func(rec format.Record) { name.key = string(rec.Key) }) // damage is found elsewhere
 			}
 			list[name] = slot.Loc
 			return true

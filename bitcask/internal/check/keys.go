@@ -60,7 +60,7 @@ func (c *checker) leads(sp *namespace.Space, row *format.Row, typ keydir.Type, k
 	c.Read(int64(loc.Size()))
 	sg, err := segmentOf(c.Environment, loc)
 	if err == nil {
-		err = sg.Identify(loc, func(rec *format.Record) {
+		err = sg.Identify(loc, func(rec format.Record) {
 			value = string(rec.Value)
 			if rec.Kind != row.Kind || rec.Type != typ || rec.Namespace != sp.ID || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
 				c.found("I4", sg.Name, int64(loc.Offset()), key, "the keydir expects another record here")

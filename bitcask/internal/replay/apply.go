@@ -281,7 +281,7 @@ func (a *Applier) isKey(h uint64, loc keydir.Loc, key []byte) bool {
 	if sg == nil {
 		return true
 	}
-	err := sg.Identify(loc, func(rec *format.Record) { same = string(rec.Key) == string(key) })
+	err := sg.Identify(loc, func(rec format.Record) { same = string(rec.Key) == string(key) })
 	return err != nil || same
 }
 

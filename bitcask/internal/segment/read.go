@@ -106,8 +106,8 @@ func (sg *Segment) AppendFrom(dst, value []byte, loc keydir.Loc) (out []byte, er
 	return append(dst, value...), nil
 }
 
-// Identify hands the record at loc to fn; it is valid only within fn.
-func (sg *Segment) Identify(loc keydir.Loc, fn func(rec *format.Record)) (err error) {
+// Identify hands the record at loc to fn, by value, so that it is not allocated; its bytes are valid only within fn.
+func (sg *Segment) Identify(loc keydir.Loc, fn func(rec format.Record)) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -116,14 +116,14 @@ func (sg *Segment) Identify(loc keydir.Loc, fn func(rec *format.Record)) (err er
 	}()
 	rec, err := sg.verified(loc)
 	if err == nil {
-		fn(&rec)
+		fn(rec)
 	}
 	return err
 }
 
 // IdentifySome is Identify of n records, with one guard against page faults. It stops at the first that cannot be read, and returns how many
 // it has read.
-func (sg *Segment) IdentifySome(n int, loc func(i int) keydir.Loc, fn func(rec *format.Record)) (read int) {
+func (sg *Segment) IdentifySome(n int, loc func(i int) keydir.Loc, fn func(rec format.Record)) (read int) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,7 +135,7 @@ func (sg *Segment) IdentifySome(n int, loc func(i int) keydir.Loc, fn func(rec *
 		if err != nil {
 			break
 		}
-		fn(&rec)
+		fn(rec)
 	}
 	return read
 }

@@ -27,6 +27,7 @@ type restarting struct {
 	settings     []string // names and values in turn
 	store        *db.Store
 	end          func()
+	lingers      time.Duration // how long the store stays open after its server
 }
 
 func (m *restarting) start() *client {
@@ -48,6 +49,7 @@ func (m *restarting) start() *client {
 		if err := <-ended; err != nil {
 			m.Error(err)
 		}
+		time.Sleep(m.lingers)
 		if err := store.Close(); err != nil {
 			m.Error(err)
 		}
@@ -92,8 +94,10 @@ func TestRestart(t *testing.T) {
 			_, port, _ := net.SplitHostPort(m.address)
 			replica := startRedis(t, port)
 			awaitCaughtUp(t, master, replica)
-			for range 3 {
+			for round := range 3 {
 				work(t, m.address, rand.New(rand.NewPCG(rng.Uint64(), 1)), 3, 600)
+				m.lingers = time.Duration(round) * 200 * time.Millisecond // a cycle of expiry and more
+				master.must("SET", "expires meanwhile", "1", "PX", "100")
 				began := time.Now()
 				m.end()
 				if took := time.Since(began); took > 5*time.Second {

@@ -1,0 +1,25 @@
+package group
+
+import "slices"
+
+// Member is a store of the group. Its incarnation changes when it starts with a log that may be shorter than what it has
+// acknowledged: after the loss of power, unless every commit is synced.
+type Member struct {
+	ID          string
+	Incarnation uint64
+}
+
+// Record says who is primary. It is kept by a service whose compare-and-swap is linearizable, and changes in no other way.
+type Record struct {
+	Term    uint64   // positive; grows with each process that becomes primary
+	Primary string   // the ID of a member
+	InSync  []Member // those that have every acknowledged commit, the primary among them
+}
+
+// Versioned is a Record with its version, which grows by each swap. The first one is 1.
+type Versioned struct {
+	Version int64
+	Record
+}
+
+func (r Record) has(m Member) bool { return slices.Contains(r.InSync, m) }
