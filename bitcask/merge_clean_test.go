@@ -2,6 +2,7 @@ package bitcask_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/internal/seam"
@@ -65,4 +66,26 @@ func TestTombstonesGo(t *testing.T) {
 	wantNone(t, s, "deleted early")
 	wantNone(t, s, "deleted late")
 	check(t, s)
+}
+
+// TestMergeWaitsForSystemRecords: a system record becomes known, or unknown, after its commit has come to the log. A merge must not
+// begin in between: it would take a record for live at a sequence at which it had been deleted.
+func TestMergeWaitsForSystemRecords(t *testing.T) {
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{Sync: bitcask.SyncNone}, seam.Options{FS: vfs.NewMem(), NoIndex: true}))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	put(t, s, "key", "v")
+	must(t, s.Rotate())
+	tx, err := s.Begin(true)
+	must(t, err)
+	must(t, tx.PutSystem("name", []byte("value")))
+	merged := make(chan error)
+	go func() { merged <- rewriteAll(s) }()
+	select {
+	case <-merged:
+		t.Fatal("a merge beside a transaction that puts a system record")
+	case <-time.After(50 * time.Millisecond):
+	}
+	tx.End()
+	must(t, <-merged)
 }

@@ -120,9 +120,12 @@ func Run(ctx context.Context, env *Environment, ids []uint32, o Options) (r Resu
 }
 
 // choose finds the inputs, and below which sequence a tombstone has nothing left to hide outside of them. What the
-// selector finds live from now on was live at the sequence that it notes, or is newer: see segment.Segment.Clean.
+// selector finds live from now on was live at the sequence that it notes, or is newer: see segment.Segment.Clean. For
+// what a commit removes leaves the index before the commit is in the log, but for system records: these change after it.
 func (rw *rewriter) choose(ids []uint32) error {
+	rw.Index.System.Writing.Lock()
 	rw.clean = rw.Log.Stats().Sequence
+	rw.Index.System.Writing.Unlock()
 	in, outside, err := rw.Log.Split(ids)
 	if err == nil {
 		rw.sel = mergeselect.New(rw.Index, rw.Inputs, in, outside, rw.o.LiveScan, mergeselect.Pacer{CheckIn: rw.checkIn})
