@@ -52,9 +52,11 @@ type Evict struct {
 	// Memory is how many bytes the entries of the index may take: 20 for a key that holds a string, 112 with a
 	// deadline, and for a collection what its elements take. Default: 0, no bound.
 	Memory int64
-	// Disk is how many bytes the directory of the store may take. Live data take at most half of them: by then keys
-	// are evicted, so that merges have room. Where merges do not keep up, or the policy protects what is left, writes wait, for a second
-	// at most, and what adds something fails with ErrBound then. On a disk with less room the bound is what there is. A replica exceeds the bound where its master's data do. Default: 0, no bound.
+	// Disk is how many bytes the directory of the store may take, at least 16 MiB. Live data take at most half of them: by then
+	// keys are evicted, so that merges have room. When seven eighths are in use writes wait for room, for a second at most; when fifteen
+	// sixteenths are, what adds something fails with ErrBound. Deletes never fail. On a disk with less room the bound is what
+	// there is. The directory takes more than Disk while a backup or snapshot holds on to merged segments, if the store is a replica whose
+	// master has more, and for a while after Disk was lowered. Default: 0, no bound.
 	Disk int64
 }
 

@@ -24,7 +24,7 @@ func TestMergesThenKill(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(keyHistories)) {
 		steps = append(steps, keyHistories[name]...)
 	}
-	for i := range budget.Rounds(t, 8, 200) {
+	for i := range budget.Rounds(t, 6, 200) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			r := chance.Rand(t)
 			k := killedStore{t: t, r: r, mem: vfs.NewMem()}
@@ -32,7 +32,7 @@ func TestMergesThenKill(t *testing.T) {
 			from := r.IntN(len(steps))
 			k.steps = slices.Concat(steps, steps)[from : from+10+r.IntN(30)]
 			k.open()
-			for range 40 {
+			for range 30 {
 				k.act()
 				must(t, k.s.Log().Rotate())
 				if r.IntN(3) == 0 {
