@@ -27,7 +27,7 @@ type account struct {
 	claimed int         // bytes that values take, about
 	guessed int         // of them: those that are claimed for instructions only
 	lent    int         // bytes of mostLent that it has
-	due     int         // from when on the heap is looked at
+	due     int         // how much is claimed and taken when the heap is looked at again
 	collect time.Time   // the heap is not collected before, for this run
 }
 
@@ -94,7 +94,11 @@ func (m *machine) takeRoom(n int) bool {
 	}
 	h, r := &m.run.Host, &m.room
 	total := m.held() + n
-	if !h.Hold(total) {
+	lent := 0
+	if r.guessed > 0 && h.Wanted != nil && h.Wanted() && m.lend(r.guessed) {
+		lent = r.guessed // others wait for the room, and it may be that of garbage
+	}
+	if !h.Hold(max(0, total-lent)) {
 		if m.run.Steps > 0 {
 			m.stop(ErrSteps) // to be repeated where it may take its time
 			return false
@@ -102,7 +106,7 @@ func (m *machine) takeRoom(n int) bool {
 		now := time.Now()
 		short := m.lasted(now) < longAfter
 		if short && r.guessed > 0 && m.lend(r.guessed) && h.Hold(max(0, total-r.guessed)) {
-			r.due = total + roomStep // what is on the heap may be of others, and a short run only computes
+			r.due = total + roomFrom + roomStep // what is on the heap may be of others, and a short run only computes
 			return true
 		}
 		if short || now.Before(r.collect) {
@@ -116,7 +120,7 @@ func (m *machine) takeRoom(n int) bool {
 			return false
 		}
 	}
-	r.due = total + roomStep
+	r.due = total + roomFrom + roomStep
 	return true
 }
 
@@ -133,14 +137,15 @@ func (m *machine) lend(n int) bool {
 	return true
 }
 
-// held is how many bytes the run has, about, but for those without room.
+// held is how many bytes the run has, about, but for those without room. Garbage is taken to be of its instructions.
 func (m *machine) held() int {
 	r := &m.room
 	replies := int(r.replies.Taken())
 	others, most := m.run.Host.Taken()
 	own := m.engine.floor.above(most) - others - int64(replies)
-	r.claimed = int(max(0, min(int64(r.claimed), own)))
-	r.guessed = min(r.guessed, r.claimed)
+	garbage := r.claimed - int(max(0, min(int64(r.claimed), own)))
+	r.claimed -= garbage
+	r.guessed = max(0, r.guessed-garbage)
 	return max(0, r.claimed+replies-roomFrom)
 }
 

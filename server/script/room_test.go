@@ -1,11 +1,14 @@
 package script_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/script"
@@ -105,6 +108,62 @@ func TestRoomIsNotForGarbageOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomIsWanted: while others wait for room a run has none for what its instructions may have allocated, which may be
+// garbage of others, but what its functions have allocated keeps its room.
+func TestRoomIsWanted(t *testing.T) {
+	const mib = 1 << 20
+	e := script.NewEngine("7.4.0")
+	program, err := script.Compile("local s = string.rep('x', 8388608) while true do end", "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the garbage stays
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var held atomic.Int64
+	var wanted atomic.Bool
+	done := make(chan error)
+	go func() {
+		host := script.Host{
+			Context: ctx,
+			Hold:    func(n int) bool { held.Store(int64(n)); return true },
+			NoRoom:  func(int) error { return errors.New("no room") },
+			Taken:   func() (int64, int64) { return 0, 0 },
+			Wanted:  wanted.Load,
+		}
+		var out resp.Writer
+		done <- e.Run(program, &script.Run{Host: host, Name: "f", Memory: 1 << 40}, &out)
+	}()
+	holds := func(from, to int64) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			n := held.Load()
+			switch {
+			case n >= from*mib && n < to*mib:
+				return
+			case time.Now().After(deadline):
+				t.Fatalf("%d MiB held, want %d to %d", n/mib, from, to)
+			}
+		}
+	}
+	holds(7, 10)
+	for i := range garbage {
+		garbage[i] = make([]byte, mib)
+	}
+	holds(20, 40)
+	wanted.Store(true)
+	holds(6, 10)
+	wanted.Store(false)
+	holds(20, 40)
+	stop()
+	if err := <-done; err == nil {
+		t.Error("the run has not been stopped")
+	}
+}
+
+var garbage [16][]byte // on the heap
 
 // TestWritesAreNotItsMemory: what the store keeps of what a run has written does not count as memory of the run.
 func TestWritesAreNotItsMemory(t *testing.T) {

@@ -49,10 +49,11 @@ type Host struct {
 	// Hold takes room for what the run is to hold besides its first MiB: n bytes in place of those of the call before. It
 	// reports false, and changes nothing, if there is no room; then NoRoom says why the run is to be stopped. Taken
 	// returns how many bytes others have taken room for, and the most that had room at one time since any run called it
-	// last. Without Hold no run asks for room.
+	// last. Wanted reports whether others wait for room; nil: nobody ever does. Without Hold no run asks for room.
 	Hold   func(n int) bool
 	NoRoom func(n int) error
 	Taken  func() (others, most int64)
+	Wanted func() bool
 	// Wrote is how much memory the store takes for what the run has written, in bytes: the heap of the process grows by
 	// that too, and it is none of the run's. nil: none.
 	Wrote func() int

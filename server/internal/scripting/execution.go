@@ -77,7 +77,7 @@ func (s *Session) newRun(c *command.Call, known *Known) *execution {
 	if r == nil {
 		r = &execution{session: s}
 		r.host = script.Host{Call: r.command, Log: r.log, Allowed: s.allows, Long: r.beLong, Context: s.Host.Asking()}
-		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wrote
+		r.host.Hold, r.host.NoRoom, r.host.Taken, r.host.Wanted, r.host.Wrote = r.hold, r.noRoom, r.taken, r.wanted, r.wrote
 		s.last = r
 	}
 	r.Call, r.known, r.where = c, known, s.Lent.Where()
@@ -229,7 +229,7 @@ func (r *execution) errExceeded() error {
 	return r.session.Lent.NoRoom() // also in a batch; within EXEC it is not to be repeated
 }
 
-// hold, noRoom and taken are for the memory of the run, which the session's replies take room for besides their own.
+// hold, noRoom, taken and wanted are for the memory of the run, which the session's replies take room for besides their own.
 func (r *execution) hold(n int) bool { return r.Call.Out.Reserve(n) }
 
 func (r *execution) noRoom(int) error { return r.errExceeded() }
@@ -238,6 +238,8 @@ func (r *execution) taken() (others, most int64) {
 	replies := &r.session.State.Replies
 	return replies.Taken() - int64(r.Call.Out.Taken()), replies.Most()
 }
+
+func (r *execution) wanted() bool { return r.session.State.Replies.InLine() > 0 }
 
 // beLong makes a run known to others once it has lasted some time: from then on SCRIPT KILL finds it, and commands that
 // wait for its locks may reply BUSY. The engine calls it, by the goroutine that runs the script.

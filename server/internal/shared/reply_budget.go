@@ -48,8 +48,12 @@ func (b *replyBudget) Init(clientMemory int64) {
 	b.setClientMemory(clientMemory)
 }
 
-// setClientMemory follows maxmemory-clients, of which long replies have a share.
-func (b *replyBudget) setClientMemory(n int64) { b.SetLimit(n / replyShare) }
+// setClientMemory follows maxmemory-clients, of which long replies have a share. There may be room now for a session that
+// waits.
+func (b *replyBudget) setClientMemory(n int64) {
+	b.SetLimit(n / replyShare)
+	b.WakeNext()
+}
 
 // most is the longest reply that there can be room for, MaxReply at most.
 func (v *State) MostReply() int {
