@@ -93,6 +93,9 @@ func (s *Store) NearBound() bool { return s.bound.reached(nearBound) }
 // TightBound reports whether writes that add something are to wait for merges, or to be refused if these find nothing.
 func (s *Store) TightBound() bool { return s.bound.reached(tightBound) }
 
+// FullBound reports whether commits that add something are refused.
+func (s *Store) FullBound() bool { return s.bound.reached(fullBound) }
+
 // LiveExcess is how many bytes of live data are too many, for merges to have room. It may be negative. It counts them anew: O(segments).
 func (s *Store) LiveExcess() int64 {
 	bound := s.bound.now.Load()

@@ -54,7 +54,7 @@ type Evict struct {
 	Memory int64
 	// Disk is how many bytes the directory of the store may take, at least 16 MiB. Live data take at most half of them: by then
 	// keys are evicted, so that merges have room. When seven eighths are in use writes wait for room, for a second at most; when fifteen
-	// sixteenths are, what adds something fails with ErrBound. Deletes never fail. On a disk with less room the bound is what
+	// sixteenths are, for five, and then what adds something fails with ErrBound. Deletes never fail. On a disk with less room the bound is what
 	// there is. The directory takes more than Disk while a backup or snapshot holds on to merged segments, if the store is a replica whose
 	// master has more, and for a while after Disk was lowered. Default: 0, no bound.
 	Disk int64

@@ -30,6 +30,7 @@ const (
 	boundSeldom  = 100 * time.Millisecond
 	boundBudget  = 5 * time.Millisecond // of one round of evictions
 	boundPatient = time.Second          // how long a write waits for room
+	boundRefused = 5 * time.Second      // the same, while it would be refused
 	boundSlack   = 256                  // evictions go on until so small a part of the bound is free below the half
 )
 
@@ -53,11 +54,14 @@ func (d *diskBound) set(s *Store, bytes int64) {
 	s.base.SetBound(bytes, s.replica.is.Load())
 	d.on.Store(bytes > 0)
 	d.idle.Stir(nap.Any)
+	d.notify()
 }
 
 // boundLoop measures the directory, and evicts, until the store closes.
 func (s *Store) boundLoop(ctx context.Context) {
 	d := &s.disk
+	defer d.notify() // of those that wait, which find the store closed then
+	defer d.on.Store(false)
 	for {
 		if !d.on.Load() {
 			d.idle.Sleep(ctx.Done(), time.Hour, 1<<62, d.on.Load)
@@ -181,13 +185,18 @@ func (s *Store) awaitDisk() {
 	if !s.isTight() {
 		return
 	}
-	patience := time.NewTimer(boundPatient)
-	defer patience.Stop()
-	for s.isTight() {
+	for began := time.Now(); s.isTight(); {
+		most := boundPatient
+		if s.base.FullBound() {
+			most = boundRefused
+		}
+		left := most - time.Since(began)
+		if left <= 0 {
+			return
+		}
 		select {
 		case <-s.disk.next():
-		case <-patience.C:
-			return
+		case <-time.After(left):
 		}
 	}
 }
