@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stavedb/stave/internal/group"
@@ -13,7 +14,7 @@ import (
 )
 
 // Service is a record in one key of etcd, as JSON, whose version is etcd's of the key: it begins with 1 where a deleted key is
-// made anew. So the key of a group is not to be deleted while nodes run that know it.
+// made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it.
 type Service struct {
 	client *clientv3.Client
 	key    string
@@ -21,7 +22,8 @@ type Service struct {
 
 var _ group.Service = (*Service)(nil)
 
-// New returns the service of a record. The client is the caller's to close.
+// New returns the service of a record. The client is the caller's to close. It should have DialKeepAliveTime and DialKeepAliveTimeout
+// set, to seconds: else it stays with a member of etcd whose machine has vanished until TCP gives up.
 func New(client *clientv3.Client, key string) *Service { return &Service{client, key} }
 
 // stored is a record as it is in etcd: {"term":2,"primary":"a","in_sync":[{"id":"a","incarnation":1}]}.
@@ -82,6 +84,9 @@ func (s *Service) decode(kvs []*mvccpb.KeyValue) (v group.Versioned, err error) 
 	if err := json.Unmarshal(kvs[0].Value, &in); err != nil {
 		return v, fmt.Errorf("etcd: %s is no record of a group: %w", s.key, err)
 	}
+	if in.Term == 0 || !slices.ContainsFunc(in.InSync, func(m member) bool { return m.ID == in.Primary }) {
+		return v, fmt.Errorf("etcd: %s is no record of a group: it lacks a term, or its primary among those in sync", s.key)
+	}
 	v = group.Versioned{Version: kvs[0].Version, Record: group.Record{Term: in.Term, Primary: in.Primary}}
 	for _, m := range in.InSync {
 		v.InSync = append(v.InSync, group.Member(m))
@@ -93,6 +98,7 @@ func (s *Service) decode(kvs []*mvccpb.KeyValue) (v group.Versioned, err error) 
 const (
 	watchRetry = 100 * time.Millisecond
 	readWithin = 2 * time.Second
+	watchMost  = time.Minute // the connection may be dead, and nobody say so
 )
 
 // Watch reads the record and follows its changes from there on. Where a member of etcd has lost its leader, or what is to be
@@ -107,9 +113,9 @@ func (s *Service) Watch(ctx context.Context, fn func(group.Versioned)) {
 	}
 }
 
-// watch is one attempt.
+// watch is one attempt, which lasts a minute at most.
 func (s *Service) watch(ctx context.Context, fn func(group.Versioned)) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), watchMost)
 	defer cancel()
 	within, done := context.WithTimeout(ctx, readWithin)
 	v, revision, err := s.read(within)

@@ -76,11 +76,10 @@ func (d *Driver) call(ctx context.Context, ask func(context.Context) (Versioned,
 		within, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		v, err := ask(within)
+		if err != nil {
+			return // the node asks again
+		}
 		d.event(ctx, func(n *Node) []Action {
-			if err != nil {
-				n.Unanswered()
-				return nil
-			}
 			return answer(n, Now(), v)
 		})
 	})
@@ -126,9 +125,9 @@ func (d *Driver) State() State {
 	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now)}
 }
 
-// MayRead reports whether a read was up to date that was done at a time, which Now had returned: see Node.MayRead.
-func (d *Driver) MayRead(at time.Duration) bool {
+// MayRead reports whether a read was up to date: from and to are what Now returned before and after it. See Node.MayRead.
+func (d *Driver) MayRead(from, to time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.ended && d.node.MayRead(at, Now())
+	return !d.ended && d.node.MayRead(from, to, Now())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -99,40 +100,52 @@ func TestDriver(t *testing.T) {
 	g.Check()
 }
 
-// TestDriverWithoutService: while the service does not answer a primary goes on, and nobody takes over.
+// TestDriverWithoutService: while the service does not answer a primary goes on, and nobody takes over from one that is gone.
 func TestDriverWithoutService(t *testing.T) {
 	service := newMemory(t)
 	g := grouptest.Start(t, service)
+	for takes := false; !takes; { // at that moment a member may not be in sync, on a machine that stalls
+		service.setDown(false)
+		g.AwaitWrite()
+		service.setDown(true)
+		time.Sleep(50 * time.Millisecond) // until all know what has been swapped
+		takes = slices.ContainsFunc(g.Drivers(), func(d *group.Driver) bool {
+			now := d.State()
+			return now.TakesWrites && len(now.Known.InSync) == 3
+		})
+	}
 	g.AwaitWrite()
 	primary := g.Primary()
-	term := primary.State().Known.Term
-	service.setDown(true)
-	for began := time.Now(); time.Since(began) < time.Second; {
-		g.Write()
-	}
-	if now := primary.State(); !now.IsPrimary || now.Known.Term != term {
-		t.Errorf("term %d has ended, though nobody could tell: %+v", term, now)
-	}
-	for at, began := group.Now(), time.Now(); !primary.MayRead(at); at = group.Now() {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		from := group.Now()
+		if primary.MayRead(from, group.Now()) {
+			break
+		}
 		if time.Since(began) > time.Minute {
 			t.Fatal("the primary serves no reads")
 		}
-		time.Sleep(time.Millisecond)
+	}
+	g.KillPrimary()
+	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) {
+		for _, d := range g.Drivers() {
+			if now := d.State(); now.IsPrimary {
+				t.Fatalf("a member takes over though it cannot know the record: %+v", now)
+			}
+		}
 	}
 	service.setDown(false)
 	g.Check()
 }
 
-// TestDriverTakesOver: one of two that are left takes over, and nothing is acknowledged by a driver that has ended.
+// TestDriverTakesOver: one of two that are left takes over, and a driver that has ended says nothing.
 func TestDriverTakesOver(t *testing.T) {
 	g := grouptest.Start(t, newMemory(t))
 	g.AwaitWrite()
-	before := g.Primary()
-	g.KillPrimary()
-	if now := before.State(); now.IsPrimary || now.TakesReads || now.TakesWrites || now.Gate != 0 || before.MayRead(group.Now()) {
+	before := g.KillPrimary()
+	if now := before.State(); now.IsPrimary || now.TakesReads || now.TakesWrites || now.Gate != 0 || before.MayRead(group.Now(), group.Now()) {
 		t.Errorf("a driver that has ended: %+v", now)
 	}
-	if after := g.Primary(); after == before || after.State().Known.Term <= before.State().Known.Term {
+	if after := g.Primary(); after.State().Known.Term <= before.State().Known.Term {
 		t.Errorf("%+v takes over from %+v", after.State(), before.State())
 	}
 	g.Check()

@@ -148,11 +148,11 @@ func (m *member) receive(from string, message any) {
 func (m *member) stream(d *group.Driver) {
 	state := d.State()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !state.IsPrimary || m.driver != d {
+	log, lives := m.log[:len(m.log):len(m.log)], m.driver == d
+	m.mu.Unlock()
+	if !state.IsPrimary || !lives {
 		return
 	}
-	log := m.log[:len(m.log):len(m.log)]
 	for _, to := range m.g.members {
 		if to == m {
 			continue
@@ -199,7 +199,7 @@ func (g *Group) Write() bool {
 		g.entries++
 		entry := g.entries
 		m.mu.Lock()
-		if m.driver != d {
+		if now := d.State(); m.driver != d || !now.IsPrimary || now.Known.Term != began.Known.Term { // it may follow another one by now
 			m.mu.Unlock()
 			return false
 		}
@@ -273,18 +273,33 @@ func (g *Group) Primary() *group.Driver {
 	return nil
 }
 
-// KillPrimary kills the primary for good, and returns its ID.
-func (g *Group) KillPrimary() string {
+// KillPrimary kills the primary of a group, all of whose members are in sync, for good, and returns what has been its driver.
+func (g *Group) KillPrimary() *group.Driver {
 	g.t.Helper()
-	d := g.Primary()
-	for _, m := range g.members {
-		if m.lives() == d {
-			m.kill()
-			return m.id
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(ms) {
+		d := g.Primary()
+		for _, m := range g.members {
+			if m.lives() == d && len(d.State().Known.InSync) == members {
+				m.kill()
+				if now, err := g.service.Read(g.t.Context()); err != nil || len(now.InSync) == members {
+					return d
+				}
+				m.start() // it has removed others by then, which were silent: a machine stalls at times
+			}
 		}
 	}
-	g.t.Fatal("the primary has gone")
-	return ""
+	g.t.Fatal("the members are not in sync")
+	return nil
+}
+
+// Drivers returns those that run.
+func (g *Group) Drivers() (list []*group.Driver) {
+	for _, m := range g.members {
+		if d := m.lives(); d != nil {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // Check fails the test unless the group acknowledges an entry, after which all members that run have every acknowledged one.
