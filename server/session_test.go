@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,20 +40,17 @@ func newServer(t testing.TB, store *db.Store, o *server.Options) *server.Server 
 	return v
 }
 
-// withLoops gives a server several event loops under the race detector, which looks at what they share, and one otherwise,
-// unless a test wants a number.
+// serverLoops is how many event loops a server has whose test does not say: several under the race detector, which looks at what they
+// share.
+var serverLoops = flag.Int("loops", map[bool]int{true: 3, false: 1}[storetest.UnderRace], "event loops of a listener")
+
+// withLoops gives a server that many, unless a test wants a number.
 func withLoops(o *server.Options) *server.Options {
 	var own server.Options
 	if o != nil {
 		own = *o
 	}
-	switch {
-	case own.Loops != 0:
-	case storetest.UnderRace:
-		own.Loops = 3
-	default:
-		own.Loops = 1
-	}
+	own.Loops = cmp.Or(own.Loops, *serverLoops)
 	return &own
 }
 

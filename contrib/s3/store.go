@@ -60,9 +60,11 @@ var _ archive.Store = (*Store)(nil)
 // $AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, from ~/.aws/credentials (with $AWS_PROFILE), or from the role of the machine.
 func Open(place string) (*Store, error) {
 	u, err := url.Parse(place)
-	shown := place
-	if at := strings.LastIndexByte(place, '@'); at >= 0 { // what is before it may be a secret, of which the error of url has a part, too
-		shown = "s3://" + place[at+1:]
+	// What is before an @, and behind ? or #, may be a secret, of which the error of url has a part, too.
+	shown, _, _ := strings.Cut(place, "?")
+	shown, _, _ = strings.Cut(shown, "#")
+	if at := strings.LastIndexByte(shown, '@'); at >= 0 {
+		shown = "s3://" + shown[at+1:]
 	}
 	switch {
 	case err != nil:

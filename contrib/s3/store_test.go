@@ -44,7 +44,7 @@ func TestURLs(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"s3:bucket": "it has the form", "s3://": "it has the form", "http://bucket/x": "it has the form", "s3:///x": "it has the form",
-		"s3://key:hidden@bucket/x": "credentials come from", "s3://bucket/x?y": "it has the form", "s3://Not_a_bucket/x": "no name of a bucket",
+		"s3://key:hidden@bucket/x": "credentials come from", "s3://bucket/x?key=hidden": "credentials come from", "s3://bucket/x#hidden": "credentials come from", "s3://Not_a_bucket/x": "no name of a bucket",
 		"s3://key:hid/hidden@bucket": "it has the form", "s3://hidden@bucket": "credentials come from", "s3:hidden@bucket": "it has the form",
 		"s3://key:12/hidden@bucket": "no name of a bucket", "s3://key/%hidden@bucket": "it has the form",
 	} {

@@ -25,7 +25,8 @@
 // A driver keeps this: what a process knows first is read, linearizably. Replies that wait when a node's term ends never leave. A member that
 // takes a whole log keeps its old one until the new one is on its disk, or comes back with another incarnation.
 //
-// Nothing drives a Node yet but the simulator of its tests: TestWorlds, with -worlds N for more seeds.
+// A Driver has the clock and asks the Service; module cluster has one for etcd. No server has a Driver yet. The tests run nodes in
+// a simulator (TestWorlds, with -worlds N for more seeds) and drivers in one process (grouptest).
 //
 // The protocol is primary and backup with a service of configurations, as PacificA (Lin and others, 2008) and Kafka's
 // in-sync replicas have it, with a lease for reads.

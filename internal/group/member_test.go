@@ -161,16 +161,12 @@ func (o *node) act(actions []group.Action) {
 			o.w.service.request(o, func() group.Versioned { return o.w.service.record }, func(v group.Versioned, ok bool) {
 				if ok {
 					o.act(o.core.Answer(o.clock(), v))
-				} else {
-					o.core.Unanswered()
 				}
 			})
 		case group.Swap:
 			o.w.service.request(o, func() group.Versioned { return o.w.service.swap(o, a) }, func(v group.Versioned, ok bool) {
 				if ok {
 					o.act(o.core.Learn(o.clock(), v))
-				} else {
-					o.core.Unanswered()
 				}
 			})
 		case group.Send:
@@ -309,7 +305,7 @@ func (o *node) release() {
 		switch {
 		case o.w.now > h.until:
 			o.w.counts.unknown++
-		case o.core.Gate(now) < uint64(len(h.log)) || h.read && !o.core.MayRead(h.at, now) || !h.read && !o.core.TakesWrites(now):
+		case o.core.Gate(now) < uint64(len(h.log)) || h.read && !o.core.MayRead(h.at, h.at, now) || !h.read && !o.core.TakesWrites(now):
 			kept = append(kept, h)
 		case h.read:
 			o.w.counts.reads++

@@ -33,7 +33,7 @@ type Action any
 type Read struct{}
 
 // Swap replaces the record if it still has a version. The outcome is Node.Learn with the record that is there now, or, if
-// none has come in time, Node.Unanswered: then the swap may be carried out at any later time.
+// there is no answer, nothing: then the swap may be carried out at any later time.
 type Swap struct {
 	If     int64
 	Record Record

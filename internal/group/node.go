@@ -66,7 +66,7 @@ func (n *Node) Known() Versioned { return n.known }
 
 // IsPrimary reports whether the node is primary as far as it knows. It may not serve yet, or no more.
 func (n *Node) IsPrimary() bool {
-	return n.known.Term == n.claimed && n.known.Primary == n.Self.ID && n.known.has(n.Self)
+	return n.claimed > 0 && n.known.Term == n.claimed && n.known.Primary == n.Self.ID && n.known.has(n.Self)
 }
 
 // Serves reports whether a primary takes reads: what earlier primaries may still show is over.
@@ -95,15 +95,15 @@ func (n *Node) Gate(now time.Duration) uint64 {
 	return n.gate
 }
 
-// MayRead reports whether a read was up to date that was done at a time. It is to be asked after the read; a read that may
+// MayRead reports whether a read was up to date that was done between two times. It is to be asked after the read; a read that may
 // not be shown yet may be asked for again, but one of an earlier term never may be.
-func (n *Node) MayRead(at, now time.Duration) bool {
-	if !n.Serves(now) || at < max(n.since, n.promised+n.Patience) {
+func (n *Node) MayRead(from, to, now time.Duration) bool {
+	if !n.Serves(now) || from < max(n.since, n.promised+n.Patience) {
 		return false
 	}
 	for _, m := range n.counted() {
 		b := n.backups[m]
-		if b == nil || now >= b.sent+n.Lease || n.StrictReads && b.sent <= at {
+		if b == nil || now >= b.sent+n.Lease || n.StrictReads && b.sent <= to {
 			return false
 		}
 	}
@@ -157,7 +157,7 @@ func (n *Node) learn(now time.Duration, v Versioned) {
 
 // Answer takes the answer to a Read, which is linearizable: the record as it was after the Read was asked for.
 func (n *Node) Answer(now time.Duration, v Versioned) []Action {
-	n.reading = false
+	n.reading = v.Version == 0 // there is no record yet: Retry later
 	candidate := n.candidate && v.Version == n.known.Version
 	n.learn(now, v)
 	n.candidate = false
@@ -167,9 +167,6 @@ func (n *Node) Answer(now time.Duration, v Versioned) []Action {
 	}
 	return n.done()
 }
-
-// Unanswered says that a Read or a Swap has no answer.
-func (n *Node) Unanswered() { n.reading = false }
 
 // Move says how far the node's own log has come, before Applied or Pinged says so to the primary.
 func (n *Node) Move(offset uint64) {

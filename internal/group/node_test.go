@@ -38,7 +38,6 @@ func TestTakeover(t *testing.T) {
 	wants(t, n.Tick(1600*ms), group.Read{})
 	swap := group.Swap{If: 1, Record: group.Record{Term: 2, Primary: "b", InSync: []group.Member{memberB}}}
 	wants(t, n.Answer(1650*ms, first), swap)
-	n.Unanswered()
 	wants(t, n.Tick(1949*ms))
 	wants(t, n.Tick(1950*ms), swap)
 
@@ -77,7 +76,7 @@ func TestStartAsPrimary(t *testing.T) {
 	n.Learn(40*ms, group.Versioned{Version: 2, Record: own})
 	ack := group.Ack{Term: 1, Sent: 1400 * ms, Member: memberB, Offset: 5}
 	n.Acked(ack)
-	if n.Serves(1499*ms) || n.MayRead(0, 1499*ms) {
+	if n.Serves(1499*ms) || n.MayRead(0, 0, 1499*ms) {
 		t.Error("it serves although the process before it may have promised not to")
 	}
 	if got := n.Gate(1500 * ms); got != 0 {
@@ -85,13 +84,13 @@ func TestStartAsPrimary(t *testing.T) {
 	}
 	ack.Term = 2
 	n.Acked(ack)
-	if got := n.Gate(1500 * ms); got != 5 || !n.TakesWrites(1500*ms) || !n.MayRead(1500*ms, 1500*ms) {
-		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(1500*ms), n.MayRead(1500*ms, 1500*ms))
+	if got := n.Gate(1500 * ms); got != 5 || !n.TakesWrites(1500*ms) || !n.MayRead(1500*ms, 1500*ms, 1500*ms) {
+		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(1500*ms), n.MayRead(1500*ms, 1500*ms, 1500*ms))
 	}
-	if n.MayRead(1500*ms, 2400*ms) {
+	if n.MayRead(1500*ms, 1500*ms, 2400*ms) {
 		t.Error("the lease is over")
 	}
-	if n.MayRead(1499*ms, 1500*ms) {
+	if n.MayRead(1499*ms, 1499*ms, 1500*ms) {
 		t.Error("a read of a time at which it did not serve")
 	}
 }
@@ -123,7 +122,7 @@ func TestStrictReads(t *testing.T) {
 	n.Learn(0, group.Versioned{Version: 2, Record: own})
 	n.Acked(group.Ack{Term: 2, Sent: 1600 * ms, Member: memberB, Offset: 1})
 	for at, want := range map[time.Duration]bool{1599 * ms: true, 1600 * ms: false, 1601 * ms: false} {
-		if got := n.MayRead(at, 1700*ms); got != want {
+		if got := n.MayRead(at, at, 1700*ms); got != want {
 			t.Errorf("read at %s: %t", at, got)
 		}
 	}

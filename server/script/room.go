@@ -18,17 +18,17 @@ const (
 	roomFrom = 1 << 20  // bytes for which a run takes no room
 	roomStep = 1 << 20  // bytes that it claims between two looks at the heap
 	perStep  = 64       // bytes that an instruction is taken to allocate
-	mostLent = 32 << 20 // bytes that all short runs together may have without room, of those claimed for instructions
+	mostLent = 32 << 20 // bytes that all runs together may have without room, of those claimed for instructions
 )
 
 // account is what a run has claimed and taken.
 type account struct {
-	replies resp.Budget // what m.out takes of it
-	claimed int         // bytes that values take, about
-	guessed int         // of them: those that are claimed for instructions only
-	lent    int         // bytes of mostLent that it has
-	due     int         // how much is claimed and taken when the heap is looked at again
-	collect time.Time   // the heap is not collected before, for this run
+	replies   resp.Budget // what m.out takes of it
+	claimed   int         // bytes that values take, about
+	guessed   int         // of them: those that are claimed for instructions only
+	lent      int         // bytes of mostLent that it has
+	due       int         // how much is claimed and taken when the heap is looked at again
+	collected time.Time   // the heap is not collected before that, for this run
 }
 
 // floor is how much of the heap nobody takes room for, as the last collection of garbage has left it. The zero floor
@@ -65,7 +65,7 @@ func (m *machine) openAccount() {
 
 // begin empties the account for a run.
 func (r *account) begin() {
-	r.claimed, r.guessed, r.due, r.collect = 0, 0, roomFrom, time.Time{}
+	r.claimed, r.guessed, r.due, r.collected = 0, 0, roomFrom, time.Time{}
 }
 
 // claim precedes the allocation of n bytes. Without room it stops the run and reports false.
@@ -93,48 +93,65 @@ func (m *machine) takeRoom(n int) bool {
 		return true
 	}
 	h, r := &m.run.Host, &m.room
+	wanted := h.Wanted != nil && h.Wanted() // then others get what may be the room of garbage
+	if m.hold(n, wanted) {
+		switch {
+		case !wanted:
+			m.lend(0)
+		case r.lent < r.guessed && m.run.Steps == 0 && m.lasted(time.Now()) >= longAfter:
+			m.collect() // the next look knows of less
+		}
+		return true
+	}
+	if m.run.Steps > 0 {
+		m.stop(ErrSteps) // to be repeated where it may take its time
+		return false
+	}
+	short := m.lasted(time.Now()) < longAfter
+	switch {
+	case !wanted && (short || r.lent > 0) && m.hold(n, true): // what is on the heap may be of others, and a short run only computes
+		return true
+	case !short && m.collect() && m.hold(n, wanted):
+		return true
+	}
+	m.stop(h.NoRoom(r.due))
+	return false
+}
+
+// hold takes room for all that the run has and n bytes more, or if it lends, for all but what can be lent for its instructions.
+func (m *machine) hold(n int, lends bool) bool {
 	total := m.held() + n
-	lent := 0
-	if r.guessed > 0 && h.Wanted != nil && h.Wanted() && m.lend(r.guessed) {
-		lent = r.guessed // others wait for the room, and it may be that of garbage
+	m.room.due = total + roomFrom + roomStep
+	if lends {
+		total -= m.lend(m.room.guessed)
 	}
-	if !h.Hold(max(0, total-lent)) {
-		if m.run.Steps > 0 {
-			m.stop(ErrSteps) // to be repeated where it may take its time
-			return false
-		}
-		now := time.Now()
-		short := m.lasted(now) < longAfter
-		if short && r.guessed > 0 && m.lend(r.guessed) && h.Hold(max(0, total-r.guessed)) {
-			r.due = total + roomFrom + roomStep // what is on the heap may be of others, and a short run only computes
-			return true
-		}
-		if short || now.Before(r.collect) {
-			m.stop(h.NoRoom(total))
-			return false
-		}
-		runtime.GC()
-		r.collect = time.Now().Add(5 * time.Since(now))
-		if total = m.held() + n; !h.Hold(total) {
-			m.stop(h.NoRoom(total))
-			return false
-		}
+	return m.run.Host.Hold(max(0, total))
+}
+
+// collect collects garbage, for a sixth of the time at most, and reports whether it did.
+func (m *machine) collect() bool {
+	began := time.Now()
+	if began.Before(m.room.collected) {
+		return false
 	}
-	r.due = total + roomFrom + roomStep
+	runtime.GC()
+	m.room.collected = time.Now().Add(5 * time.Since(began))
 	return true
 }
 
-// lend lets the run have n bytes for which there is no room, in place of those that it has. All runs together
-// get no more than mostLent.
-func (m *machine) lend(n int) bool {
+// lend lets the run have n bytes for which there is no room, or as many of them as there are, in place of those that it has, and
+// returns how many. All runs together get no more than mostLent.
+func (m *machine) lend(n int) int {
 	r := &m.room
-	more := int64(n - r.lent)
-	if m.engine.lent.Add(more) > mostLent && more > 0 {
-		m.engine.lent.Add(-more)
-		return false
+	for {
+		all := m.engine.lent.Load()
+		others := all - int64(r.lent)
+		most := min(n, int(mostLent-others))
+		if m.engine.lent.CompareAndSwap(all, others+int64(most)) {
+			r.lent = most
+			return most
+		}
 	}
-	r.lent = n
-	return true
 }
 
 // held is how many bytes the run has, about, but for those without room. Garbage is taken to be of its instructions.

@@ -3,6 +3,7 @@ package script_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -109,61 +110,96 @@ func TestRoomIsNotForGarbageOfOthers(t *testing.T) {
 	}
 }
 
+// garbage is on the heap.
+var garbage [][]byte
+
 // TestRoomIsWanted: while others wait for room a run has none for what its instructions may have allocated, which may be
-// garbage of others, but what its functions have allocated keeps its room.
+// garbage of others, but what its functions have allocated keeps its room. Afterwards others may be lent as much as before.
 func TestRoomIsWanted(t *testing.T) {
 	const mib = 1 << 20
-	e := script.NewEngine("7.4.0")
-	program, err := script.Compile("local s = string.rep('x', 8388608) while true do end", "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the garbage stays
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	var held atomic.Int64
-	var wanted atomic.Bool
-	done := make(chan error)
-	go func() {
-		host := script.Host{
-			Context: ctx,
-			Hold:    func(n int) bool { held.Store(int64(n)); return true },
-			NoRoom:  func(int) error { return errors.New("no room") },
-			Taken:   func() (int64, int64) { return 0, 0 },
-			Wanted:  wanted.Load,
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the garbage stays, unless a run wants it to be collected
+	defer func() { garbage = nil }()
+	compile := func(source string) *script.Program {
+		program, err := script.Compile(source, "f")
+		if err != nil {
+			t.Fatal(err)
 		}
-		var out resp.Writer
-		done <- e.Run(program, &script.Run{Host: host, Name: "f", Memory: 1 << 40}, &out)
-	}()
-	holds := func(from, to int64) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			n := held.Load()
-			switch {
-			case n >= from*mib && n < to*mib:
-				return
-			case time.Now().After(deadline):
-				t.Fatalf("%d MiB held, want %d to %d", n/mib, from, to)
+		return program
+	}
+	for _, size := range []int64{16, 31, 120} { // less than can be lent, nearly that, and more
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			garbage = nil
+			runtime.GC()
+			e := script.NewEngine("7.4.0")
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			var held, most atomic.Int64
+			var wanted atomic.Bool
+			done := make(chan error)
+			go func() {
+				host := script.Host{
+					Context: ctx,
+					Hold: func(n int) bool {
+						held.Store(int64(n))
+						most.Store(max(most.Load(), int64(n)))
+						return true
+					},
+					NoRoom: func(int) error { return errors.New("no room") },
+					Taken:  func() (int64, int64) { return 0, most.Swap(held.Load()) },
+					Wanted: wanted.Load,
+				}
+				var out resp.Writer
+				done <- e.Run(compile("local s = string.rep('x', 8388608) while true do end"), &script.Run{Host: host, Name: "f", Memory: 1 << 40}, &out)
+			}()
+			holds := func(from, to int64) {
+				t.Helper()
+				for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+					n := held.Load()
+					switch {
+					case n >= from*mib && n < to*mib:
+						return
+					case time.Now().After(deadline):
+						t.Fatalf("%d MiB held, want %d to %d", n/mib, from, to)
+					}
+				}
 			}
-		}
-	}
-	holds(7, 10)
-	for i := range garbage {
-		garbage[i] = make([]byte, mib)
-	}
-	holds(20, 40)
-	wanted.Store(true)
-	holds(6, 10)
-	wanted.Store(false)
-	holds(20, 40)
-	stop()
-	if err := <-done; err == nil {
-		t.Error("the run has not been stopped")
+			holds(7, 10)
+			for range size {
+				garbage = append(garbage, make([]byte, mib))
+			}
+			holds(size, size+100)
+			wanted.Store(true)
+			holds(6, 12)
+			wanted.Store(false)
+			for range 2 * size {
+				garbage = append(garbage, make([]byte, mib))
+			}
+			holds(size, 3*size+100)
+
+			host := script.Host{
+				Hold:   func(n int) bool { return n <= 1<<20 },
+				NoRoom: func(int) error { return errors.New("no room") },
+				Taken:  func() (int64, int64) { return held.Load(), 0 },
+			}
+			garbage = append(garbage, make([]byte, 64*mib))
+			short := compile("local n = 0 for i = 1, 100000 do n = n + i end return 1")
+			for deadline := time.Now().Add(20 * time.Second); ; { // the long one has given back what it was lent, or is about to
+				var out resp.Writer
+				err := e.Run(short, &script.Run{Host: host, Name: "f"}, &out)
+				if err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("a short run has no room:", err)
+				}
+			}
+			stop()
+			if err := <-done; err == nil {
+				t.Error("the run has not been stopped")
+			}
+		})
 	}
 }
-
-var garbage [16][]byte // on the heap
 
 // TestWritesAreNotItsMemory: what the store keeps of what a run has written does not count as memory of the run.
 func TestWritesAreNotItsMemory(t *testing.T) {

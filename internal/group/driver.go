@@ -1,0 +1,133 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// answerWithin is how long a call of the service may take. An answer is of use also when the node has asked again meanwhile.
+const answerWithin = 5 * time.Second
+
+// Driver runs a Node: it has the clock, asks the service, and hands messages over. Its methods may be called from any goroutine.
+type Driver struct {
+	service Service
+	send    func(Send)
+	changed func()
+	calls   sync.WaitGroup // of the service, under way
+
+	mu    sync.Mutex // guards the rest
+	node  *Node
+	ended bool
+}
+
+// NewDriver returns the driver of a new Node. send takes a message to its member, or to all others if To is empty; it may lose
+// it, and must not wait. changed is called whenever held replies may leave, or never may, by then; it must not wait, either. They
+// are called from several goroutines, without a lock.
+func NewDriver(o Options, service Service, send func(Send), changed func()) *Driver {
+	return &Driver{service: service, send: send, changed: changed, node: New(o, Now())}
+}
+
+// Run drives the node until ctx ends. It is to be called once. From its end on the node is no primary.
+func (d *Driver) Run(ctx context.Context) {
+	d.calls.Go(func() {
+		d.service.Watch(ctx, func(v Versioned) { d.event(ctx, func(n *Node) []Action { return n.Learn(Now(), v) }) })
+	})
+	tick := time.NewTicker(max(d.node.Interval/10, time.Millisecond))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		d.event(ctx, func(n *Node) []Action { return n.Tick(Now()) })
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	d.changed()
+	d.calls.Wait()
+}
+
+// event tells the node something, and does what it asks for.
+func (d *Driver) event(ctx context.Context, tell func(*Node) []Action) {
+	d.mu.Lock()
+	var do []Action
+	if !d.ended {
+		do = tell(d.node)
+	}
+	d.mu.Unlock()
+	for _, a := range do {
+		switch a := a.(type) {
+		case Send:
+			d.send(a)
+		case Read:
+			d.call(ctx, d.service.Read, (*Node).Answer)
+		case Swap:
+			d.call(ctx, func(ctx context.Context) (Versioned, error) { return d.service.Swap(ctx, a) }, (*Node).Learn)
+		}
+	}
+	d.changed()
+}
+
+// call asks the service, and gives the node the answer. Only events of Run and of other calls ask for one.
+func (d *Driver) call(ctx context.Context, ask func(context.Context) (Versioned, error), answer func(*Node, time.Duration, Versioned) []Action) {
+	d.calls.Go(func() {
+		within, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		v, err := ask(within)
+		if err != nil {
+			return // the node asks again
+		}
+		d.event(ctx, func(n *Node) []Action {
+			return answer(n, Now(), v)
+		})
+	})
+}
+
+// Move says how far the node's own log has come: see Node.Move.
+func (d *Driver) Move(offset uint64) {
+	d.event(context.Background(), func(n *Node) []Action { n.Move(offset); return nil })
+}
+
+// Pinged takes a ping: see Node.Pinged.
+func (d *Driver) Pinged(from string, p Ping, offset uint64) {
+	d.event(context.Background(), func(n *Node) []Action { return n.Pinged(Now(), from, p, offset) })
+}
+
+// Applied says that the node's log has come further along the stream of a term: see Node.Applied.
+func (d *Driver) Applied(term, offset uint64) {
+	d.event(context.Background(), func(n *Node) []Action { return n.Applied(term, offset) })
+}
+
+// Acked takes an acknowledgement.
+func (d *Driver) Acked(a Ack) {
+	d.event(context.Background(), func(n *Node) []Action { n.Acked(a); return nil })
+}
+
+// State is what a node is at a moment.
+type State struct {
+	Known       Versioned // the newest record that it has seen
+	IsPrimary   bool      // of that record; replies that wait may leave at some time
+	TakesReads  bool
+	TakesWrites bool
+	Gate        uint64 // commits may be shown up to there
+}
+
+// State returns what the node is now.
+func (d *Driver) State() State {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return State{Known: d.node.Known()}
+	}
+	now := Now()
+	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now)}
+}
+
+// MayRead reports whether a read was up to date: from and to are what Now returned before and after it. See Node.MayRead.
+func (d *Driver) MayRead(from, to time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.ended && d.node.MayRead(from, to, Now())
+}
