@@ -49,6 +49,9 @@ type Stream struct {
 	feeders    []*Feeder
 	pinged     time.Time
 
+	rounds  atomic.Int32 // of event loops that run
+	unwoken atomic.Bool  // feeders are to be woken at the end of a round; set with mu locked
+
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
 
@@ -268,11 +271,33 @@ func (s *Stream) trim() {
 	}
 }
 
-// wake lets the feeders go on.
+// wake lets the feeders go on: at the end of the round if an event loop is in one, which is likely to commit more.
 func (s *Stream) wake() {
 	for _, f := range s.feeders {
-		f.wake()
 		f.judge(s.offset)
+	}
+	if s.unwoken.Store(true); s.rounds.Load() == 0 { // in this order: see EndRound
+		s.wakeFeeders()
+	}
+}
+
+func (s *Stream) wakeFeeders() {
+	s.unwoken.Store(false)
+	for _, f := range s.feeders {
+		f.wake()
+	}
+}
+
+// BeginRound and EndRound surround the commits of a round of an event loop, all of which its feeders are woken for together. Either
+// a commit that comes at the end finds that the round is over, or the end finds the commit.
+func (s *Stream) BeginRound() { s.rounds.Add(1) }
+
+// EndRound ends it.
+func (s *Stream) EndRound() {
+	if s.rounds.Add(-1); s.unwoken.Load() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wakeFeeders()
 	}
 }
 

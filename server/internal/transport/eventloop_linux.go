@@ -211,12 +211,15 @@ func (l *eventLoop) serveRound() {
 		return
 	}
 	l.buf = l.buf[:min(max(roundRead/len(l.ready), leastRead), loopRead)]
+	stream := l.transport.server.Replicas.Stream
+	stream.BeginRound()
 	for _, c := range l.ready {
 		if c.read() {
 			c.session.BeginRound(l.now)
 		}
 	}
 	l.batch.Run()
+	stream.EndRound()
 	for _, c := range l.ready {
 		if !c.ended {
 			c.session.EndRound()
