@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -240,6 +241,9 @@ func (s *Stream) append(b []byte) {
 	last := s.blocks[len(s.blocks)-1]
 	switch {
 	case len(b) > ownBlock:
+		if cap(b) > 2*len(b) { // which would not count
+			b = bytes.Clone(b)
+		}
 		s.extend(b[:len(b):len(b)])
 	case cap(last.data)-len(last.data) < len(b):
 		s.extend(append(make([]byte, 0, blockSize), b...))
