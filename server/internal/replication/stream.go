@@ -20,6 +20,9 @@ const (
 	ownBlock  = blockSize / 4 // a commit of more is a block by itself, and is not copied
 )
 
+// wakeSize is how many bytes wait for the end of a round at most.
+const wakeSize = 32 << 10
+
 // Stream is what a master sends its replicas: the commits of the store in the order of its log, and a few commands of its
 // own. It has an id and counts its bytes, so that (id, offset) names a moment of the store. It keeps the last bytes, so that
 // a replica that was away can go on where it was.
@@ -48,6 +51,7 @@ type Stream struct {
 	blocks     []*block
 	limit      int64 // bytes of blocks that are kept
 	feeders    []*Feeder
+	woken      int64 // the offset at which they were woken last
 	pinged     time.Time
 
 	rounds  atomic.Int32 // of event loops that run
@@ -280,13 +284,14 @@ func (s *Stream) wake() {
 	for _, f := range s.feeders {
 		f.judge(s.offset)
 	}
-	if s.unwoken.Store(true); s.rounds.Load() == 0 { // in this order: see EndRound
+	if s.unwoken.Store(true); s.rounds.Load() == 0 || s.offset-s.woken >= wakeSize { // in this order: see EndRound
 		s.wakeFeeders()
 	}
 }
 
 func (s *Stream) wakeFeeders() {
 	s.unwoken.Store(false)
+	s.woken = s.offset
 	for _, f := range s.feeders {
 		f.wake()
 	}
