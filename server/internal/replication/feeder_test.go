@@ -332,16 +332,16 @@ func TestWokenOncePerRound(t *testing.T) {
 	}
 	write := func() { p.write(0, "SET", "k", "v") }
 	step("without a round", write, true)
-	step("the round begins", p.stream.BeginRound, false)
+	step("the round begins", p.stream.Rounds.Begin, false)
 	step("in a round", write, false)
 	step("in a round", write, false)
-	step("a second loop begins", p.stream.BeginRound, false)
-	step("the end of a round", p.stream.EndRound, true)
-	step("the end of one without commits", p.stream.EndRound, false)
+	step("a second loop begins", p.stream.Rounds.Begin, false)
+	step("the end of a round", p.stream.Rounds.End, true)
+	step("the end of one without commits", p.stream.Rounds.End, false)
 	step("between two", write, true)
-	p.stream.BeginRound()
+	p.stream.Rounds.Begin()
 	step("in the next one", write, false)
 	step("much in a round", func() { p.write(0, "SET", "k", strings.Repeat("v", 40<<10)) }, true)
 	step("little after that", write, false)
-	step("its end", p.stream.EndRound, true)
+	step("its end", p.stream.Rounds.End, true)
 }

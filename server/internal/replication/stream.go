@@ -20,9 +20,6 @@ const (
 	ownBlock  = blockSize / 4 // a commit of more is a block by itself, and is not copied
 )
 
-// wakeSize is how many bytes wait for the end of a round at most.
-const wakeSize = 32 << 10
-
 // Stream is what a master sends its replicas: the commits of the store in the order of its log, and a few commands of its
 // own. It has an id and counts its bytes, so that (id, offset) names a moment of the store. It keeps the last bytes, so that
 // a replica that was away can go on where it was.
@@ -51,11 +48,9 @@ type Stream struct {
 	blocks     []*block
 	limit      int64 // bytes of blocks that are kept
 	feeders    []*Feeder
-	woken      int64 // the offset at which they were woken last
 	pinged     time.Time
 
-	rounds  atomic.Int32 // of event loops that run
-	unwoken atomic.Bool  // feeders are to be woken at the end of a round; set with mu locked
+	Rounds Rounds
 
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
@@ -78,7 +73,9 @@ func NewID() string {
 
 // NewStream returns a stream that has not begun, and keeps so many bytes.
 func NewStream(limit int64) *Stream {
-	return &Stream{id: NewID(), formerEnd: -1, database: -1, limit: limit}
+	s := &Stream{id: NewID(), formerEnd: -1, database: -1, limit: limit}
+	s.Rounds.stream = s
+	return s
 }
 
 // SetLimit sets how many bytes are kept for replicas that were away.
@@ -279,35 +276,12 @@ func (s *Stream) trim() {
 	}
 }
 
-// wake lets the feeders go on: at the end of the round if an event loop is in one, which is likely to commit more.
+// wake lets the feeders go on.
 func (s *Stream) wake() {
 	for _, f := range s.feeders {
 		f.judge(s.offset)
 	}
-	if s.unwoken.Store(true); s.rounds.Load() == 0 || s.offset-s.woken >= wakeSize { // in this order: see EndRound
-		s.wakeFeeders()
-	}
-}
-
-func (s *Stream) wakeFeeders() {
-	s.unwoken.Store(false)
-	s.woken = s.offset
-	for _, f := range s.feeders {
-		f.wake()
-	}
-}
-
-// BeginRound and EndRound surround the commits of a round of an event loop, all of which its feeders are woken for together. Either
-// a commit that comes at the end finds that the round is over, or the end finds the commit.
-func (s *Stream) BeginRound() { s.rounds.Add(1) }
-
-// EndRound ends it.
-func (s *Stream) EndRound() {
-	if s.rounds.Add(-1); s.unwoken.Load() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.wakeFeeders()
-	}
+	s.Rounds.added()
 }
 
 // find returns the block in which the byte after an offset is, or will be; nil if it is not there any more.
