@@ -23,16 +23,33 @@ func (t *Tx) EachKey(ns, stripe int, from uint64, fn func(h uint64, key []byte, 
 	if sp == nil {
 		return nil
 	}
-	sp.Dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
-		if slot.Type.Alongside() {
-			return true
+	var hashes [scanAhead]uint64
+	var slots [scanAhead]keydir.Slot
+	n := 0
+	visit := func() (more bool) {
+		t.loadAhead(slots[:n])
+		more = true
+		for i := 0; i < n && more && err == nil; i++ {
+			err = t.withKey(sp, hashes[i], slots[i], func(key []byte) { more = fn(hashes[i], key, slots[i].Type) })
 		}
-		more := true
-		err = t.withKey(sp, h, slot, func(key []byte) { more = fn(h, key, slot.Type) })
+		n = 0
 		return more && err == nil
+	}
+	sp.Dir.Scan(stripe, from, func(h uint64, slot keydir.Slot) bool {
+		if !slot.Type.Alongside() {
+			hashes[n], slots[n] = h, slot
+			n++
+		}
+		return n < scanAhead || visit()
 	})
+	if n > 0 {
+		visit()
+	}
 	return err
 }
+
+// scanAhead is how many records EachKey has loaded before it reads the first of them: a scan that ends loads a few in vain.
+const scanAhead = 16
 
 // withKey calls fn with the name of the key of a slot: it is in RAM for collections, in its record for strings. It does not call fn for a
 // collection that the transaction has emptied, which is in the index until the commit and is no key any more.

@@ -45,9 +45,21 @@ func (t *Tx) prefetch(ns int, hashes []uint64) {
 	}
 }
 
-// prefetchRecords loads the first bytes of the records of strings that have these hashes. They may be in a file that
-// has been truncated under us: then the read that follows reports it.
-func (t *Tx) prefetchRecords(dir *keydir.Directory, hashes []uint64) (loaded int) {
+// prefetchRecords loads the first bytes of the records of strings that have these hashes.
+func (t *Tx) prefetchRecords(dir *keydir.Directory, hashes []uint64) {
+	var room [PrefetchDepth]keydir.Slot
+	slots := room[:0]
+	for _, h := range hashes {
+		if slot, ok := dir.Find(h, 0); ok {
+			slots = append(slots, slot)
+		}
+	}
+	t.loadAhead(slots)
+}
+
+// loadAhead loads the first bytes of the records of strings. They may be in a file that has been truncated under us: then the
+// read that follows reports it.
+func (t *Tx) loadAhead(slots []keydir.Slot) (loaded int) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -57,9 +69,8 @@ func (t *Tx) prefetchRecords(dir *keydir.Directory, hashes []uint64) (loaded int
 		}
 	}()
 	segments := t.s.segments.Load()
-	for _, h := range hashes {
-		slot, ok := dir.Find(h, 0)
-		if !ok || slot.Type != keydir.String || slot.Loc.Pending() {
+	for _, slot := range slots {
+		if slot.Type != keydir.String || slot.Loc.Pending() {
 			continue
 		}
 		if sg := segments.Find(slot.Loc.Segment()); sg != nil {

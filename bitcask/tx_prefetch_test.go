@@ -81,4 +81,16 @@ func TestPrefetchOfTruncatedFile(t *testing.T) {
 	if _, _, err = tx.Find(0, "key7"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("reading after the end of the file: %v", err)
 	}
+	var failed error
+	for stripe := range keydir.Stripes {
+		one, err := s.BeginStripe(false, stripe)
+		must(t, err)
+		if err := one.EachKey(0, stripe, 0, func(uint64, []byte, keydir.Type) bool { return true }); err != nil {
+			failed = err
+		}
+		one.Recycle()
+	}
+	if !errors.Is(failed, io.ErrUnexpectedEOF) {
+		t.Errorf("scanning after the end of the file: %v", failed)
+	}
 }

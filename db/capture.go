@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask"
 	commands "github.com/stavedb/stave/internal/effects"
@@ -21,8 +22,14 @@ import (
 // Nothing in it depends on a clock. What has expired is deleted by DEL and HDEL where a writer finds it, or the cycle
 // does; whoever applies the commands must not expire anything itself, and must keep a deadline that has passed.
 
+// mostReserved bounds what a transaction reserves for its commands, in bytes.
+const mostReserved = 32 << 10
+
 // capture is what is done with that, while it is wanted.
-type capture struct{ calls.Capture }
+type capture struct {
+	calls.Capture
+	size atomic.Int64 // of the newest commit, in bytes: the next one is about as large
+}
 
 var errCapturing = errors.New("db: commits are captured already")
 
@@ -34,7 +41,7 @@ func (s *Store) startCapture(c calls.Capture) (stop func(), err error) {
 	if s.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
-	own := &capture{c}
+	own := &capture{Capture: c}
 	if !s.capture.CompareAndSwap(nil, own) {
 		return nil, errCapturing
 	}
@@ -58,6 +65,7 @@ func (c *capture) wrote(effects any, next uint64) {
 	case nil:
 		commit = new(calls.Commit)
 	}
+	c.size.Store(int64(len(commit.RESP)))
 	commit.Next = next
 	c.Written(*commit)
 }
@@ -98,6 +106,7 @@ func (s *Store) capturing(write bool, spare *captured) *captured {
 		spare = new(captured)
 	}
 	*spare = captured{fieldDeadlines: c.FieldDeadlines}
+	spare.Reserve(int(min(c.size.Load(), mostReserved)))
 	return spare
 }
 

@@ -39,6 +39,9 @@ type command struct {
 // Mark is a moment of a transaction.
 type Mark struct{ size, count, last int }
 
+// Reserve makes room for about n bytes of commands, before the first.
+func (e *Effects) Reserve(n int) { e.buf = make([]byte, 0, n) }
+
 // Mark marks this moment.
 func (e *Effects) Mark() Mark {
 	if e == nil {

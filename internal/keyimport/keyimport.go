@@ -85,11 +85,8 @@ func (im *Importer) Result() Result { return im.result }
 
 // Add adds an item, and flushes when a batch is full. A large value is stored at once. An error ends the import.
 func (im *Importer) Add(it Item) error {
-	if it.Library && im.o.Library != nil {
-		return im.library(&it)
-	}
-	if !it.First || !it.Last {
-		return im.addPiece(&it)
+	if it.Library && im.o.Library != nil || !it.First || !it.Last {
+		return im.addAlone(it)
 	}
 	bytes := sizeOf(&it.Value)
 	if pieces := cut(&it, bytes); len(pieces) > 1 {
@@ -111,11 +108,22 @@ func (im *Importer) Add(it Item) error {
 	return im.Flush()
 }
 
+// addAlone adds an item that is no part of a batch.
+func (im *Importer) addAlone(it Item) error {
+	if it.Library && im.o.Library != nil {
+		return im.library(&it)
+	}
+	return im.addPiece(&it)
+}
+
 // update runs fn in a transaction that may touch the keys of the items, and gives it the moment up to which deadlines have
 // passed.
 func (im *Importer) update(items []Item, fn func(tx *db.Tx, now int64) error) error {
 	if !im.o.Shadows {
-		return im.target.Update(func(tx *db.Tx) error { return fn(tx, time.Now().UnixMilli()) })
+		return im.target.Update(func(tx *db.Tx) error {
+			serverside.DB.SetRollsBack(tx)
+			return fn(tx, time.Now().UnixMilli())
+		})
 	}
 	names := make([]string, len(items))
 	for i := range items {
@@ -123,6 +131,7 @@ func (im *Importer) update(items []Item, fn func(tx *db.Tx, now int64) error) er
 	}
 	return im.target.UpdateKeys(names, func(tx *db.Tx) error {
 		serverside.DB.Apply(tx)
+		serverside.DB.SetRollsBack(tx)
 		return fn(tx, 0)
 	})
 }

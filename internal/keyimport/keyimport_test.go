@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
@@ -139,5 +140,55 @@ func TestRefused(t *testing.T) {
 	}
 	if a, b := length(t, s, "a"), length(t, s, "b"); a != 1 || b != 0 {
 		t.Errorf("%d before it, %d after it", a, b)
+	}
+}
+
+// TestReplaced: a string replaces what its key held, with its deadline, also one that has expired.
+func TestReplaced(t *testing.T) {
+	s := dbtest.New(t)
+	text := func(key string, deadline int64, elements ...string) keyimport.Item {
+		it := item(key, true, true, elements...)
+		it.Value.Kind, it.Deadline = rdb.String, deadline
+		return it
+	}
+	im := importer(t, s)
+	for _, it := range []keyimport.Item{text("string", 0, "x"), text("expired", 1, "x"), text("empty", 0)} {
+		for _, key := range []string{"", "of a list"} {
+			own := it
+			own.Name = append([]byte(key), own.Name...)
+			name := string(own.Name)
+			var err error
+			if key == "" {
+				err = s.String(name).Put([]byte("before"))
+			} else {
+				_, err = s.List(name).PushBack([]byte("before"))
+			}
+			if err == nil {
+				_, err = s.Key(name).Expire(time.Hour)
+			}
+			if err == nil {
+				err = im.Add(own)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := im.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"", "of a list"} {
+		value, err := s.String(key + "string").Get()
+		if err != nil || string(value) != "x" {
+			t.Errorf("%sstring is %q, %v", key, value, err)
+		}
+		if ttl, err := s.Key(key + "string").TTL(); err != nil || ttl != db.NoTTL {
+			t.Errorf("%sstring has %v left, %v", key, ttl, err)
+		}
+		for _, gone := range []string{"expired", "empty"} {
+			if typ, err := s.Key(key + gone).Type(); err != nil || typ != db.TypeNone {
+				t.Errorf("%s%s is of type %v, %v", key, gone, typ, err)
+			}
+		}
 	}
 }

@@ -22,7 +22,7 @@ func (im *Importer) put(tx *db.Tx, e *Item, now int64) error {
 		return err
 	}
 	key := string(e.Name)
-	if e.First {
+	if isReplaced := e.Value.Kind == rdb.String && len(e.Value.Elements) > 0; e.First && (!isReplaced || e.expired(now)) {
 		if _, err := tx.Key(key).Delete(); err != nil || e.expired(now) {
 			return err
 		}

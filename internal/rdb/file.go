@@ -314,7 +314,9 @@ func (f *FileReader) key(code byte) (wrong string) {
 		r.inflate, r.spoiled = maxInflated, false
 		r.piece.size = 0
 		r.value(code)
-		wrong = fmt.Sprintf("its value, of type %d, cannot be decoded", code)
+		if r.spoiled || r.failed {
+			wrong = fmt.Sprintf("its value, of type %d, cannot be decoded", code)
+		}
 		if r.spoiled && !r.failed {
 			f.skip(wrong)
 		} else if !r.failed {

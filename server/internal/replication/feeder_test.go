@@ -307,3 +307,41 @@ func TestUndescribed(t *testing.T) {
 		t.Errorf("%+v after %+v", after, before)
 	}
 }
+
+// TestWokenOncePerRound: a round of an event loop wakes a replica once, at its end, or when much is there for it; what comes between
+// two rounds wakes it at once.
+func TestWokenOncePerRound(t *testing.T) {
+	p := newPlay(t, 1<<20)
+	f, _ := p.attach(replication.Ask{ReplID: p.stream.Position().ID, Next: 1})
+	woken := func() bool {
+		select {
+		case <-f.More():
+			return true
+		default:
+			return false
+		}
+	}
+	woken()
+	p.out(f)
+	step := func(what string, do func(), want bool) {
+		t.Helper()
+		do()
+		if got := woken(); got != want {
+			t.Errorf("%s: woken is %v", what, got)
+		}
+	}
+	write := func() { p.write(0, "SET", "k", "v") }
+	step("without a round", write, true)
+	step("the round begins", p.stream.Rounds.Begin, false)
+	step("in a round", write, false)
+	step("in a round", write, false)
+	step("a second loop begins", p.stream.Rounds.Begin, false)
+	step("the end of a round", p.stream.Rounds.End, true)
+	step("the end of one without commits", p.stream.Rounds.End, false)
+	step("between two", write, true)
+	p.stream.Rounds.Begin()
+	step("in the next one", write, false)
+	step("much in a round", func() { p.write(0, "SET", "k", strings.Repeat("v", 40<<10)) }, true)
+	step("little after that", write, false)
+	step("its end", p.stream.Rounds.End, true)
+}

@@ -104,7 +104,8 @@ type Link struct {
 	kept     int    // commands of pending whose arguments are copies
 	size     int    // of pending, in bytes
 	inMulti  bool   // within the master's MULTI
-	raw      []byte // of the stream, as far as it was not applied
+	raw      []byte // of the stream, as far as it was not applied when the last of it arrived
+	passed   int    // bytes of raw that have been applied since
 
 	mostTransaction int // maxTransaction; tests have less
 }

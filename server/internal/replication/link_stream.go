@@ -35,9 +35,14 @@ func (l *Link) stream(in []byte) error {
 	}
 	if l.inMulti {
 		l.keep()
-		return nil
+	} else if err := l.commit(); err != nil {
+		return err
 	}
-	return l.commit()
+	if l.raw = l.raw[:copy(l.raw, l.raw[l.passed:])]; cap(l.raw) > keepBytes && len(l.raw) < keepBytes/2 {
+		l.raw = bytes.Clone(l.raw)
+	}
+	l.passed = 0
+	return nil
 }
 
 // take takes one command of the stream.
@@ -73,7 +78,7 @@ func (l *Link) take(args [][]byte) error {
 			l.size += len(arg)
 		}
 	}
-	if l.inMulti && len(l.raw)-l.parser.Ahead() > l.mostTransaction { // whatever is in it: nothing of it can be passed on before its end
+	if l.inMulti && len(l.raw)-l.passed-l.parser.Ahead() > l.mostTransaction { // whatever is in it: nothing of it can be passed on before its end
 		return errors.New("a transaction of the master is larger than 1 GiB")
 	}
 	if alone || !l.inMulti && (len(l.pending) >= maxCommands || l.size >= maxBytes) {
@@ -90,12 +95,12 @@ func standsAlone(name []byte) bool {
 // commit applies what is pending. Where there are no commands, as after a PING, the store does not note the position: after a
 // crash that is received again.
 func (l *Link) commit() error {
-	n := len(l.raw) - int(l.arrived-l.after)
-	if l.inMulti || n == 0 {
+	received := l.raw[l.passed : len(l.raw)-int(l.arrived-l.after)]
+	if l.inMulti || len(received) == 0 {
 		return nil
 	}
 	after := Origin{ReplID: l.at.ReplID, Offset: l.after, Database: l.database}
-	if err := l.replica.Apply(l.pending, l.raw[:n], after); err != nil {
+	if err := l.replica.Apply(l.pending, received, after); err != nil {
 		return err
 	}
 	clear(l.pending)
@@ -103,10 +108,7 @@ func (l *Link) commit() error {
 	if cap(l.pending) > keepCommands {
 		l.pending = nil
 	}
-	l.at = after
-	if l.raw = l.raw[:copy(l.raw, l.raw[n:])]; cap(l.raw) > keepBytes && len(l.raw) < keepBytes/2 {
-		l.raw = bytes.Clone(l.raw)
-	}
+	l.at, l.passed = after, l.passed+len(received)
 	return nil
 }
 

@@ -20,10 +20,11 @@ type loses struct {
 	*Stream
 	store *db.Store
 	dir   string
+	now   time.Time
 }
 
 func newLoses(t *testing.T) *loses {
-	l := &loses{T: t, Stream: NewStream(1 << 20), dir: t.TempDir()}
+	l := &loses{T: t, Stream: NewStream(1 << 20), dir: t.TempDir(), now: time.Now()}
 	store, err := db.Open(l.dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func (l *loses) write(database int, words ...string) {
 // keep keeps what is alone, and compares the commands in the file; "" for none.
 func (l *loses) keep(what string, theirs History, before int64, want string) {
 	l.Helper()
-	o, err := KeepOrphans(l.store, l.Stream, theirs, time.Now())
+	o, err := KeepOrphans(l.store, l.Stream, theirs, l.now) // the same moment for a file that is there already
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -49,6 +50,8 @@ type Stream struct {
 	feeders    []*Feeder
 	pinged     time.Time
 
+	Rounds Rounds
+
 	takesMessages atomic.Bool // cheap to ask, for every message does; changed with begun, received and held
 }
 
@@ -70,7 +73,9 @@ func NewID() string {
 
 // NewStream returns a stream that has not begun, and keeps so many bytes.
 func NewStream(limit int64) *Stream {
-	return &Stream{id: NewID(), formerEnd: -1, database: -1, limit: limit}
+	s := &Stream{id: NewID(), formerEnd: -1, database: -1, limit: limit}
+	s.Rounds.stream = s
+	return s
 }
 
 // SetLimit sets how many bytes are kept for replicas that were away.
@@ -237,6 +242,9 @@ func (s *Stream) append(b []byte) {
 	last := s.blocks[len(s.blocks)-1]
 	switch {
 	case len(b) > ownBlock:
+		if cap(b) > 2*len(b) { // which would not count
+			b = bytes.Clone(b)
+		}
 		s.extend(b[:len(b):len(b)])
 	case cap(last.data)-len(last.data) < len(b):
 		s.extend(append(make([]byte, 0, blockSize), b...))
@@ -271,9 +279,9 @@ func (s *Stream) trim() {
 // wake lets the feeders go on.
 func (s *Stream) wake() {
 	for _, f := range s.feeders {
-		f.wake()
 		f.judge(s.offset)
 	}
+	s.Rounds.added()
 }
 
 // find returns the block in which the byte after an offset is, or will be; nil if it is not there any more.

@@ -68,6 +68,7 @@ func (a *Applier) Apply(commands []replication.Command, after replication.Origin
 	err := s.catchPanic(func() error {
 		return s.unit.transact(true, keys, func(tx *db.Tx) error {
 			serverside.DB.Apply(tx)
+			serverside.DB.Prefetch(tx)
 			for i := range a.queued {
 				if err := a.run(tx, &a.queued[i], commands[i].Database); err != nil {
 					return err
@@ -140,11 +141,11 @@ func (a *Applier) run(tx *db.Tx, q *queued, database int) error {
 	}
 	from := s.out.Len()
 	err := s.multi.run(tx, q, from+s.server.MostReply())
-	text, failed := strings.CutPrefix(firstLine(s.out.From(from)), "-")
-	s.out.Truncate(from)
-	if err == nil && failed {
-		err = a.differs(diverged(q.args, database, text))
+	reply := s.out.From(from)
+	if err == nil && len(reply) > 0 && reply[0] == '-' {
+		err = a.differs(diverged(q.args, database, firstLine(reply[1:])))
 	}
+	s.out.Truncate(from)
 	return err
 }
 

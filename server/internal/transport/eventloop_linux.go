@@ -211,12 +211,15 @@ func (l *eventLoop) serveRound() {
 		return
 	}
 	l.buf = l.buf[:min(max(roundRead/len(l.ready), leastRead), loopRead)]
+	rounds := &l.transport.server.Replicas.Stream.Rounds
+	rounds.Begin()
 	for _, c := range l.ready {
 		if c.read() {
 			c.session.BeginRound(l.now)
 		}
 	}
 	l.batch.Run()
+	rounds.End()
 	for _, c := range l.ready {
 		if !c.ended {
 			c.session.EndRound()

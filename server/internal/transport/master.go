@@ -361,7 +361,7 @@ func (l *link) keepOrphans(isLogged bool) error {
 // load is replication.Replica.Load. Nothing is installed of a master that the server is told not to follow meanwhile.
 func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) error) (database int, err error) {
 	f := &l.server.Following
-	noted := time.Now()
+	noted, from := time.Now(), int64(0)
 	stillWanted := func(after io.Reader) error {
 		if err := ended(after); err != nil || f.Follows(l.master) {
 			return err
@@ -369,6 +369,10 @@ func (l *link) load(r io.Reader, at replication.Origin, ended func(io.Reader) er
 		return errAnotherMaster
 	}
 	return replication.LoadFile(l.server.Store, l.server.Replicas.Stream, r, at, stillWanted, func(loaded int64) {
+		if loaded-from < masterReadSize {
+			return
+		}
+		from = loaded
 		if now := time.Now(); now.Sub(noted) >= ackEvery/10 {
 			noted = now
 			f.Report(l.master, func(s *shared.LinkStatus) { s.SyncBytes, s.LastIO = loaded, l.heard })
