@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stavedb/stave/server"
 )
@@ -76,8 +77,16 @@ func TestKilledScriptThatPublished(t *testing.T) {
 				listener.expect("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$5\r\nearly\r\n")
 			}
 			awaitClients(t, v, 2)
-			other.send("PUBLISH c last\r\nEXISTS k\r\n")
-			other.expect(":1\r\n:0\r\n")
+			other.send("PUBLISH c last\r\n")
+			other.expect(":1\r\n")
+			got := "-BUSY"
+			for deadline := time.Now().Add(time.Minute); strings.HasPrefix(got, "-BUSY") && time.Now().Before(deadline); time.Sleep(time.Millisecond) { // until it is rolled back
+				other.send("EXISTS k\r\n")
+				got = other.line()
+			}
+			if got != ":0" {
+				t.Errorf("EXISTS of what a killed script has written: %q", got)
+			}
 			listener.expect("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$4\r\nlast\r\n")
 		}
 	})

@@ -24,6 +24,10 @@ func TestReplicaOfCache(t *testing.T) {
 	for i := range 5000 {
 		master.must("SET", fmt.Sprint("key", i), "value")
 	}
+	await(t, "the master evicts no more", func() bool {
+		now := m.store.Stats()
+		return now.EntryBytes <= 20_000 && int(now.Evicted)+m.store.Len() == 5000
+	})
 	awaitCaughtUp(t, master, replica)
 	wantSame(t, master, replica)
 	if n := store.Len(); n < 900 || n > 1001 {
