@@ -15,6 +15,7 @@ import (
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
@@ -155,6 +156,35 @@ func manyClientsRound(c *testClient, key string, n int) error {
 	return nil
 }
 
+// lockedAlone locks a key that shares no lock with those which are locked: its name begins with some text.
+func lockedAlone(t *testing.T, store *db.Store, text string) (key string, unlock func()) {
+	t.Helper()
+	for i := range 100 {
+		key = fmt.Sprint(text, i)
+		tx, ok, err := serverside.DB.TryBegin(store, true, nil, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			continue
+		}
+		_, err = tx.End(nil)
+		if err == nil {
+			tx, err = store.Begin(true, key) // not one for which others of its kind would wait
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key, func() {
+			if _, err := tx.End(nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Fatal("all locks are taken")
+	return "", nil
+}
+
 // TestLockedKeysDoNotStopTheLoop: who needs a lock that somebody holds waits outside of the loop, and nobody else does.
 func TestLockedKeysDoNotStopTheLoop(t *testing.T) {
 	store := openStore(t)
@@ -170,13 +200,17 @@ func TestLockedKeysDoNotStopTheLoop(t *testing.T) {
 		}
 	})
 	t.Cleanup(release) // before the server is to end
+	mine, unlockMine := lockedAlone(t, store, "mine")
+	other, unlockOther := lockedAlone(t, store, "other")
+	unlockMine()
+	unlockOther()
 	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	a.send("SET mine 1\r\nSET locked 2\r\nGET locked\r\nPING\r\n") // in a batch
-	b.send("SET locked 3\r\n")                                     // alone
+	a.send("SET " + mine + " 1\r\nSET locked 2\r\nGET locked\r\nPING\r\n") // in a batch
+	b.send("SET locked 3\r\n")                                             // alone
 	for i := range 100 {
-		c.send(fmt.Sprintf("SET other %d\r\nGET other\r\n", i))
+		c.send(fmt.Sprintf("SET %s %d\r\nGET %[1]s\r\n", other, i))
 		c.expect(fmt.Sprintf("+OK\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i))
 	}
 	release()
