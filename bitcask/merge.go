@@ -75,7 +75,7 @@ func (s *Store) rewriteEnvironment() *rewrite.Environment {
 	return &rewrite.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, NoHints: s.opts.seam.NoHints, NoMapping: s.opts.seam.NoMapping, SegmentSize: s.SegmentSize,
 		Log: &s.log, Manifest: s.man.Manifest, ManifestMu: &s.man.mu, Segments: &s.segments, Pins: &s.pins, Reserve: &s.reserve, SpareID: &s.spareID,
-		Inputs: s.inputEnvironment(), Index: index, CheckDirectory: s.guard.check, Stopping: s.work.stopping, Dead: s.dead.add,
+		Inputs: s.inputEnvironment(), Index: index, CheckDirectory: s.guard.check, Stopping: s.work.stopping, Dead: s.dead.add, Grown: s.bound.grow,
 	}
 }
 

@@ -3,6 +3,7 @@ package bitcask
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 )
 
 // A bound of the directory. The store measures what its directory takes, and knows between two measurements what has
-// been committed since. It refuses a commit that adds something beyond fifteen sixteenths of the bound. What frees space later needs
+// been committed since, and what merges have written. It refuses a commit that adds something beyond fifteen sixteenths of the bound. What frees space later needs
 // some now: deletes, outputs of merges, hints, edits of the manifest. So whoever owns a store with a bound merges from
 // NearBound on, has writers wait from TightBound on, and keeps the live data below half of the bound: dead bytes are then
 // at least a third of the segments wherever space lacks, and a merge frees more than it takes.
@@ -49,10 +50,10 @@ const (
 type bound struct {
 	set     atomic.Int64 // what was asked for; 0: none
 	now     atomic.Int64 // that, or less on a disk that has no more
-	grown   atomic.Int64 // bytes of commits
+	grown   atomic.Int64 // bytes of commits and of outputs of merges
 	before  atomic.Int64 // what the directory takes, without what grown counts
 	lenient atomic.Bool  // nothing is refused
-	living  atomic.Int64 // what would be left in the directory of what is live
+	living  atomic.Int64 // what the directory would take without dead bytes, as last counted
 
 	mu    sync.Mutex       // held while the directory is measured; guards the rest
 	hints map[string]int64 // lengths of hints of sealed segments, which do not change
@@ -69,9 +70,9 @@ func (s *Store) SetBound(bytes int64, lenient bool) {
 	}
 }
 
-// DirectoryBytes is what the directory takes, and how much of that is live: what there would be without garbage. Both are as of
-// the last MeasureBound, with what has been committed since. bound is what it may take: less than was asked for on a disk
-// that has no more; 0: there is none, or nothing has been measured.
+// DirectoryBytes is what the directory takes, with what has been written since the last MeasureBound, and what it would take without
+// dead bytes, as last counted. bound is what it may take: less than was asked for on a disk that has no more; 0: there is
+// none, or nothing has been measured.
 func (s *Store) DirectoryBytes() (used, live, bound int64) {
 	if bound = s.bound.now.Load(); bound == 0 {
 		return 0, 0, 0
@@ -80,6 +81,9 @@ func (s *Store) DirectoryBytes() (used, live, bound int64) {
 }
 
 func (b *bound) used() int64 { return b.before.Load() + b.grown.Load() }
+
+// grow counts what has been written. What is removed counts until the next measurement.
+func (b *bound) grow(bytes int64) { b.grown.Add(bytes) }
 
 // reached reports whether a part of the bound is in use.
 func (b *bound) reached(part float64) bool {
@@ -96,7 +100,8 @@ func (s *Store) TightBound() bool { return s.bound.reached(tightBound) }
 // FullBound reports whether commits that add something are refused.
 func (s *Store) FullBound() bool { return s.bound.reached(fullBound) }
 
-// LiveExcess is how many bytes of live data are too many, for merges to have room. It may be negative. It counts them anew: O(segments).
+// LiveExcess counts the live data anew, in O(segments), and returns how many bytes they exceed half of the bound by: evictions are
+// to make so many dead. It is negative if they do not.
 func (s *Store) LiveExcess() int64 {
 	bound := s.bound.now.Load()
 	if bound == 0 {
@@ -112,15 +117,16 @@ func (t *Tx) takeOfBound(bytes int64) error {
 	if b.set.Load() == 0 {
 		return nil
 	}
-	b.grown.Add(bytes)
+	b.grow(bytes)
 	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() {
-		b.grown.Add(-bytes)
+		b.grow(-bytes)
 		return &BoundError{Used: used, Bound: now}
 	}
 	return nil
 }
 
-// MeasureBound measures what the directory takes, if there is a bound, and how much of it is live. It lists the directory.
+// MeasureBound measures what the directory takes, if there is a bound, and how much of it is live. It lists the directory. An error
+// says that nothing has been measured, or, with an *UncountedError, that a file has not been counted.
 func (s *Store) MeasureBound() error {
 	b := &s.bound
 	b.mu.Lock()
@@ -137,7 +143,7 @@ func (s *Store) MeasureBound() error {
 	}
 	grown := b.grown.Load() // before: what is committed meanwhile may be counted twice
 	total, err := s.directoryBytes()
-	if err != nil {
+	if _, some := err.(*UncountedError); err != nil && !some {
 		return err
 	}
 	now := set
@@ -147,8 +153,22 @@ func (s *Store) MeasureBound() error {
 	b.before.Store(total - grown)
 	b.now.Store(now)
 	s.countLiving()
-	return nil
+	return err
 }
+
+// UncountedError says that the length of a file in the directory of a store is not known: a bound of the directory is kept without
+// it.
+type UncountedError struct {
+	File string
+	Err  error
+}
+
+func (e *UncountedError) Error() string {
+	return fmt.Sprintf("bitcask: %s does not count towards the bound of the directory: %v", e.File, e.Err)
+}
+
+// Unwrap returns why.
+func (e *UncountedError) Unwrap() error { return e.Err }
 
 // boundedSegment is the length from which segments are sealed in a directory with a bound. Shorter ones let merges release
 // little by little; each costs some syncs.
@@ -156,7 +176,8 @@ func boundedSegment(wanted, bound int64) int64 {
 	return min(wanted, max(bound/160, min(bound/32, 2<<20)))
 }
 
-// directoryBytes is the length of all files of the directory. The INDEX counts twice: another one is written beside it.
+// directoryBytes adds the lengths of all files in the directory. An INDEX counts twice: the next one is written beside it. With an
+// *UncountedError the sum lacks that file.
 func (s *Store) directoryBytes() (total int64, err error) {
 	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {
@@ -183,7 +204,10 @@ func (s *Store) directoryBytes() (total int64, err error) {
 				continue
 			}
 		}
-		size := s.fileSize(name)
+		size, lost := s.fileSize(name)
+		if lost != nil {
+			err = &UncountedError{File: name, Err: lost}
+		}
 		if isHint {
 			if _, is := sealed[format.DataName(id)]; is {
 				hints[name] = size
@@ -195,25 +219,24 @@ func (s *Store) directoryBytes() (total int64, err error) {
 		total += size
 	}
 	s.bound.hints = hints
-	return total, nil
+	return total, err
 }
 
-// fileSize is the length of a file; 0 if it is gone, or none that the store could have written.
-func (s *Store) fileSize(name string) int64 {
+// fileSize is the length of a file; 0 if it has been removed.
+func (s *Store) fileSize(name string) (int64, error) {
 	f, err := s.opts.seam.FS.Open(filepath.Join(s.dir, name), vfs.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	size, err := f.Size()
-	if err != nil {
-		return 0
-	}
-	return size
+	return f.Size()
 }
 
-// countLiving counts what would be left in the directory without garbage: of segments, and of their hints in proportion, what is
-// live, and all else.
+// countLiving estimates what the directory would take without dead bytes: the share of the segments that is live, applied to all
+// files, since hints and the INDEX shrink with the segments.
 func (s *Store) countLiving() {
 	s.dead.drain()
 	var live, all int64

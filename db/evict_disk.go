@@ -44,6 +44,7 @@ type diskBound struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when it has been measured again; nil: nobody waits
+	told    time.Time     // when it was last said that measuring has failed
 }
 
 // set begins or ends to bound the directory.
@@ -52,6 +53,7 @@ func (d *diskBound) set(s *Store, bytes int64) {
 		return
 	}
 	s.base.SetBound(bytes, s.replica.is.Load())
+	s.measureBound() // before the next write, which is to wait rather than to be refused
 	d.on.Store(bytes > 0)
 	d.idle.Stir(nap.Any)
 	d.notify()
@@ -82,9 +84,7 @@ func (s *Store) boundLoop(ctx context.Context) {
 func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
 	d := &s.disk
 	began := time.Now()
-	if err := s.base.MeasureBound(); err != nil {
-		s.opts.Logger.Debug("directory not measured", "err", err)
-	}
+	s.measureBound()
 	rest = min(max(boundEvery, 20*time.Since(began)), boundSeldom)
 	d.evicts.Store(s.evictForDisk())
 	if s.base.NearBound() && !s.opts.NoMerge {
@@ -96,10 +96,26 @@ func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
 	return rest
 }
 
-// mergeForBound merges if that is due.
+// measureBound measures the directory, and says so once a minute if it cannot.
+func (s *Store) measureBound() {
+	err := s.base.MeasureBound()
+	if err == nil {
+		return
+	}
+	d := &s.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); now.Sub(d.told) >= time.Minute {
+		d.told = now
+		s.opts.Logger.Warn("what the directory takes is not known exactly", "err", err)
+	}
+}
+
+// mergeForBound merges if that is due, and then measures what it has released.
 func (s *Store) mergeForBound(ctx context.Context) {
 	before := s.merger.Status().Merges
 	s.merger.Tick(ctx)
+	s.measureBound()
 	if s.merger.Status().Merges != before || !s.base.NearBound() {
 		s.disk.vain.Store(0)
 	} else {

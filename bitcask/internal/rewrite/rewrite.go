@@ -57,7 +57,8 @@ type Environment struct {
 
 	CheckDirectory func() error
 	Stopping       func() bool
-	Dead           func(keydir.Loc) // counts a record as dead
+	Dead           func(keydir.Loc)  // counts a record as dead
+	Grown          func(bytes int64) // counts what an output has taken
 }
 
 // Options steer a rewrite: bitcask.RewriteOptions.
@@ -240,6 +241,7 @@ func (rw *rewriter) copy(x *mergeinput.BatchEntry, records []format.Record) erro
 	}
 	rw.from = append(rw.from, from)
 	rw.result.Copied++
+	rw.Grown(int64(x.Size))
 	if err := rw.out.Note(&records[0], x.Seq, at); err != nil {
 		return err
 	}
