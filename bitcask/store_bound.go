@@ -118,11 +118,23 @@ func (t *Tx) takeOfBound(bytes int64) error {
 		return nil
 	}
 	b.grow(bytes)
-	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() {
+	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() && !t.notes(bytes) {
 		b.grow(-bytes)
 		return &BoundError{Used: used, Bound: now}
 	}
 	return nil
+}
+
+// notes reports whether a transaction of so many bytes only notes a little of the store itself, such as whose replica it is, or
+// where its archive stands. There are few such records.
+func (t *Tx) notes(bytes int64) bool {
+	const little = 4 << 10
+	for i := range t.recs.Len() {
+		if t.recs.At(i).row().Home != format.HomeSystem {
+			return false
+		}
+	}
+	return bytes <= little
 }
 
 // MeasureBound measures what the directory takes, if there is a bound, and how much of it is live. It lists the directory. An error

@@ -205,7 +205,7 @@ func TestEvictDiskHotKeys(t *testing.T) {
 }
 
 // TestEvictDiskRefuses: where no policy evicts, writes that add something fail with ErrBound when the live data take the bound,
-// deletes do not, and after these there is room again. Overwrites go on as long as merges find something.
+// deletes and notes of the store itself do not, and after these there is room again. Overwrites go on as long as merges find something.
 func TestEvictDiskRefuses(t *testing.T) {
 	const bound, size = 16 * megabyte, 10_000
 	for _, policy := range []db.EvictPolicy{db.EvictNone, db.EvictVolatileLRU} {
@@ -232,6 +232,12 @@ func TestEvictDiskRefuses(t *testing.T) {
 			if most > bound {
 				t.Errorf("the directory took %d bytes of %d", most, bound)
 			}
+			err := s.Update(func(tx *db.Tx) error { return serverside.DB.PutLibrary(tx, "lib", strings.Repeat("x", 5000)) })
+			if !errors.Is(err, db.ErrBound) {
+				t.Errorf("a library: %v", err)
+			}
+			must(t, serverside.DB.SetReplicaOf(s, asReplica, true)) // a full store may become a replica
+			must(t, serverside.DB.SetReplicaOf(s, nil, false))
 			for i := range 300 {
 				must(t, first(s.Keyspace().Delete(fmt.Sprint(i))))
 			}
@@ -278,6 +284,9 @@ func TestEvictDiskChanges(t *testing.T) {
 			s = diskCache(t, dir, e)
 		default:
 			must(t, s.SetEvict(e))
+		}
+		if s.Stats().Disk.Bound == 0 {
+			t.Error("what the directory takes is not known from the beginning")
 		}
 		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) { // with room for outputs of merges of segments that are longer, from before
 			if used, is := diskUsed(t, dir); is && used <= bound*7/8 && s.Stats().Disk.Bound > 0 {
