@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,7 @@ func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
 // measureBound measures the directory, and says so once a minute if it cannot.
 func (s *Store) measureBound() {
 	err := s.base.MeasureBound()
-	if err == nil {
+	if err == nil || errors.Is(err, ErrClosed) {
 		return
 	}
 	d := &s.disk
