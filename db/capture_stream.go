@@ -14,8 +14,10 @@ import (
 // clock, as in Redis.
 
 func (t *txn) captureEntry(key string, id keydir.StreamID, value []byte) {
-	args := []string{"XADD", key, id.String()}
-	fields, _ := structures.ParseEntry(nil, value)
+	var few [16][]byte // on the stack
+	var words [3 + len(few)]string
+	args := append(words[:0], "XADD", key, id.String())
+	fields, _ := structures.ParseEntry(few[:0], value)
 	for _, field := range fields {
 		args = append(args, text(field))
 	}

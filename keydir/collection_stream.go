@@ -27,7 +27,8 @@ func (id StreamID) Less(other StreamID) bool {
 
 // String returns the id as "time-number".
 func (id StreamID) String() string {
-	return string(id.Append(nil))
+	var longest [20 + 1 + 20]byte
+	return string(id.Append(longest[:0]))
 }
 
 // Append appends the id as "time-number".

@@ -39,8 +39,8 @@ type command struct {
 // Mark is a moment of a transaction.
 type Mark struct{ size, count, last int }
 
-// Reserve makes room for about n bytes of commands, before the first.
-func (e *Effects) Reserve(n int) { e.buf = make([]byte, 0, n) }
+// Reserve makes room for n bytes of commands, before the first.
+func (e *Effects) Reserve(n int) { e.buf = make([]byte, 0, len(multi)+n+len(exec)) }
 
 // Mark marks this moment.
 func (e *Effects) Mark() Mark {
