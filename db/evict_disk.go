@@ -55,6 +55,7 @@ func (d *diskBound) set(s *Store, bytes int64) {
 	}
 	s.base.SetBound(bytes, s.replica.is.Load())
 	s.measureBound() // before the next write, which is to wait rather than to be refused
+	d.vain.Store(0) // there may be more room, and the new policy may evict what the old one did not
 	d.on.Store(bytes > 0)
 	d.idle.Stir(nap.Any)
 	d.notify()
@@ -88,7 +89,9 @@ func (s *Store) keepBound(ctx context.Context) (rest time.Duration) {
 	s.measureBound()
 	rest = min(max(boundEvery, 20*time.Since(began)), boundSeldom)
 	d.evicts.Store(s.evictForDisk())
-	if s.base.NearBound() && !s.opts.NoMerge {
+	if !s.base.NearBound() {
+		d.vain.Store(0)
+	} else if !s.opts.NoMerge {
 		select {
 		case d.soon <- struct{}{}:
 		default:
