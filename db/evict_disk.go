@@ -55,7 +55,7 @@ func (d *diskBound) set(s *Store, bytes int64) {
 	}
 	s.base.SetBound(bytes, s.replica.is.Load())
 	s.measureBound() // before the next write, which is to wait rather than to be refused
-	d.vain.Store(0) // there may be more room, and the new policy may evict what the old one did not
+	d.vain.Store(0)  // there may be more room, and the new policy may evict what the old one did not
 	d.on.Store(bytes > 0)
 	d.idle.Stir(nap.Any)
 	d.notify()
