@@ -298,7 +298,7 @@ func TestInfoAndConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"redis_version:7.2.4", "server_name:stave", "stave_version:1.2.3", "redis_mode:standalone", "role:master", "loading:0", "maxmemory_policy:noeviction",
+		"redis_version:8.0.6", "server_name:stave", "stave_version:1.2.3", "redis_mode:standalone", "role:master", "loading:0", "maxmemory_policy:noeviction",
 		"connected_clients:0", "keyspace_hits:1", "keyspace_misses:1", "total_error_replies:3", "errorstat_ERR:count=2", "errorstat_WRONGTYPE:count=1",
 		"cluster_enabled:0", "number_of_cached_scripts:1",
 	} {
