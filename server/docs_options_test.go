@@ -165,7 +165,10 @@ func TestNoOptionIsUndocumented(t *testing.T) {
 			if slices.Contains(documented, word) {
 				continue
 			}
-			for _, more := range [][]string{{word}, {word, "1"}, {word, "1", "1"}} {
+			for i, more := range [][]string{{word}, {word, "1"}, {word, "1", "1"}} {
+				if i > 0 && testing.Short() {
+					break
+				}
 				n++
 				asked := slices.Concat(request[:at], more, request[at:])
 				if reply := do(asked); !reply.IsError() {
