@@ -4,13 +4,52 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/server/command"
 )
 
 var updateFlag = flag.Bool("update", false, "write docs/COMMANDS.md from the command table")
+
+// TestLaterThanRedisVersion: the document lists what is later than the version that the server says it is.
+func TestLaterThanRedisVersion(t *testing.T) {
+	text, err := os.ReadFile("../docs/COMMANDS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var later, valkey []string
+	for _, c := range server.Commands {
+		name := fmt.Sprintf("`%s` %s", strings.ToUpper(c.Name), c.Since)
+		switch {
+		case c.IsOwn():
+		case slices.Contains([]string{"commandlog", "delifeq"}, c.Name):
+			valkey = append(valkey, name)
+		case slices.Compare(versionOf(t, c.Since), versionOf(t, server.RedisVersion)) > 0:
+			later = append(later, name)
+		}
+	}
+	slices.Sort(later)
+	want := fmt.Sprintf("Commands that are later than that: %s; and of Valkey: `CLIENT CAPA` %s, %s.\n", strings.Join(later, ", "), server.Lookup("client|capa").Since, strings.Join(valkey, ", "))
+	if !strings.Contains(string(text), want) {
+		t.Errorf("docs/COMMANDS.md has no line\n%s", want)
+	}
+	if !strings.Contains(string(text), "say "+server.RedisVersion+".") {
+		t.Errorf("docs/COMMANDS.md does not say %s", server.RedisVersion)
+	}
+}
+
+// versionOf are the three numbers of a version.
+func versionOf(t *testing.T, text string) []int {
+	t.Helper()
+	var v [3]int
+	if n, err := fmt.Sscanf(text, "%d.%d.%d", &v[0], &v[1], &v[2]); n != 3 {
+		t.Fatalf("version %q: %v", text, err)
+	}
+	return v[:]
+}
 
 // TestDocumentation keeps the second half of docs/COMMANDS.md equal to the command table.
 func TestDocumentation(t *testing.T) {

@@ -137,9 +137,7 @@ const (
 	defaultShutdownGrace  = 10 * time.Second
 )
 
-// RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
-// below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
-// all the same: clients that know of it ask for the command.
+// RedisVersion is the version of Redis that clients may take the server for: docs/COMMANDS.md says what it means.
 const RedisVersion = shared.RedisVersion
 
 // validate names the first field whose value makes no sense.

@@ -90,7 +90,7 @@ func TestSessionConversation(t *testing.T) {
 		{"CLIENT SETNAME me\r\nCLIENT GETNAME\r\n", "+OK\r\n$2\r\nme\r\n"},
 		{"CLIENT SETINFO lib-name x\r\n", "+OK\r\n"},
 		{"CLIENT SETINFO nope x\r\n", "-ERR Unrecognized option 'nope'\r\n"},
-		{"HELLO 3\r\nGET none\r\n", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.4\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n" +
+		{"HELLO 3\r\nGET none\r\n", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n8.0.6\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n" +
 			"$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n_\r\n"},
 		{"HELLO 4\r\n", "-NOPROTO unsupported protocol version\r\n"},
 		{"RESET\r\nGET none\r\nCLIENT GETNAME\r\n", "+RESET\r\n$-1\r\n$-1\r\n"},
@@ -298,7 +298,7 @@ func TestInfoAndConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"redis_version:7.2.4", "server_name:stave", "stave_version:1.2.3", "redis_mode:standalone", "role:master", "loading:0", "maxmemory_policy:noeviction",
+		"redis_version:8.0.6", "server_name:stave", "stave_version:1.2.3", "redis_mode:standalone", "role:master", "loading:0", "maxmemory_policy:noeviction",
 		"connected_clients:0", "keyspace_hits:1", "keyspace_misses:1", "total_error_replies:3", "errorstat_ERR:count=2", "errorstat_WRONGTYPE:count=1",
 		"cluster_enabled:0", "number_of_cached_scripts:1",
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stavedb/stave/internal/seam"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
+	"github.com/stavedb/stave/server/command"
 )
 
 // What Redis 7.4 says where 7.0, which other tests compare with, does not.
@@ -85,7 +86,12 @@ func TestLikeRedis8(t *testing.T) {
 		{"ZSCAN z3 0 NOSCORES", "*2\r\n" + bulkLine("0") + scored("foo")},
 		{"ZSCAN z1 0 MATCH f* noscores COUNT 9", "*2\r\n" + bulkLine("0") + scored("foo")},
 		{"ZSCAN none 0 NOSCORES", "*2\r\n" + bulkLine("0") + "*0\r\n"},
+
+		{`SCAN ""`, "-ERR invalid cursor\r\n"}, {`SSCAN s ""`, "-ERR invalid cursor\r\n"}, {"ZSCAN z1 -1", "-ERR invalid cursor\r\n"},
 	})
+	if c := server.Lookup("hexpire"); c.Flags&command.DenyOOM != 0 {
+		t.Error("HEXPIRE is refused for want of memory, as before 8.0")
+	}
 }
 
 // A session without a connection waits as well, and the bytes after the command run when it ends.

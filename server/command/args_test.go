@@ -17,12 +17,12 @@ func argsOf(words string) (a Args) {
 
 // A cursor is read as C's strtoul reads one.
 func TestCursor(t *testing.T) {
-	for text, want := range map[string]uint64{"": 0, "0": 0, "12": 12, "+7": 7, "-1": 1<<64 - 1, "18446744073709551615": 1<<64 - 1, "5\x00x": 5, "007": 7} {
+	for text, want := range map[string]uint64{"0": 0, "12": 12, "+7": 7, "-0": 0, "18446744073709551615": 1<<64 - 1, "5\x00x": 5, "007": 7} {
 		if got, err := argsOf(text).parseCursor(0); got != want || err != nil {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"18446744073709551616", "1x", " 1", "-", "--1", "99999999999999999999"} {
+	for _, text := range []string{"", "\x00", "-1", "18446744073709551616", "1x", " 1", "-", "--1", "99999999999999999999"} {
 		if got, err := argsOf(strings.ReplaceAll(text, " ", "\t")).parseCursor(0); err != errCursor {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}

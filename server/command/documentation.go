@@ -9,7 +9,7 @@ import (
 //
 //	the name and the arguments, in the notation of usage lines: see Arguments
 //	the summary, one sentence
-//	since: the first version of Redis, or of Stave for its own commands, that has it
+//	since: the first version that has it: of Redis, of Valkey for what only Valkey has, or of Stave for its own commands
 //	complexity: in the notation of Redis's documentation, with what n is
 //	tips: hints for proxies and for clients that spread a command over several servers, as COMMAND INFO lists them
 //

@@ -39,7 +39,7 @@ var hashExpireCommands = InGroup(GroupHash, []*Command{
 // number counts from.
 func hexpireRow(name string, unit time.Duration, relative bool) *Command {
 	return &Command{
-		Name: name, Arity: -6, Flags: Write | DenyOOM | Fast, Group: GroupHash, Keys: OneKey("RW update"),
+		Name: name, Arity: -6, Flags: Write | Fast, Group: GroupHash, Keys: OneKey("RW update"), // no DenyOOM since 8.0
 		Run: func(c *Call) error { return hexpire(c, unit.Milliseconds(), relative) },
 	}
 }

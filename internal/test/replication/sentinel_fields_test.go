@@ -34,10 +34,10 @@ func TestPriority(t *testing.T) {
 	master := dial(t, r.Socket)
 	master.must("DEBUG", "POPULATE", "20000", "key", "100") // 40 s
 	replica := startReplica(t)
-	want(t, replica, "[server redis version 7.2.4 proto 2 id "+replica.must("CLIENT", "ID")+" mode standalone role master modules []]", "HELLO")
+	want(t, replica, "[server redis version 8.0.6 proto 2 id "+replica.must("CLIENT", "ID")+" mode standalone role master modules []]", "HELLO")
 	replica.must("CONFIG", "SET", "slave-priority", "7", "replica-announced", "no")
 	replica.must("REPLICAOF", "127.0.0.1", "1")
-	want(t, replica, "[server redis version 7.2.4 proto 2 id "+replica.must("CLIENT", "ID")+" mode standalone role replica modules []]", "HELLO")
+	want(t, replica, "[server redis version 8.0.6 proto 2 id "+replica.must("CLIENT", "ID")+" mode standalone role replica modules []]", "HELLO")
 	wantInfo(t, replica, "slave_priority", "0")
 	replica.must("REPLICAOF", "127.0.0.1", r.Port)
 	await(t, "it loads", func() bool { return replica.info("replication", "master_sync_in_progress") == "1" })

@@ -28,10 +28,10 @@ const DefaultTimeToAuth = 10 * time.Second
 // Tests make it smaller.
 const defaultPauseOutput = 1 << 20
 
-// RedisVersion is the version of Redis that clients may take the server for. Some refuse to work
-// below 7.0, and none asks for more than 7.2. What is of 7.4, such as deadlines of fields, is there
-// all the same: clients that know of it ask for the command.
-const RedisVersion = "7.2.4"
+// RedisVersion is the version of Redis that clients may take the server for: the last one that Stave follows in all that it
+// has, and was compared with. docs/COMMANDS.md says what of it is missing, first of all the modules, and what of later
+// versions is there: that is why it is no later one. Clients ask for 7.2 at most, and for a module by its commands.
+const RedisVersion = "8.0.6"
 
 // State is what the sessions of one server share. It executes nothing. Its methods are safe for concurrent use.
 type State struct {
