@@ -30,7 +30,7 @@ const defaultPauseOutput = 1 << 20
 
 // RedisVersion is the version of Redis that clients may take the server for: the last one that Stave follows in all that it
 // has, and was compared with. docs/COMMANDS.md says what of it is missing, first of all the modules, and what of later
-// versions is there: that is why it is no later one. Clients ask for 7.2 at most, and for a module by its commands.
+// versions is there: that is why it is no later one.
 const RedisVersion = "8.0.6"
 
 // State is what the sessions of one server share. It executes nothing. Its methods are safe for concurrent use.
