@@ -2,8 +2,8 @@
 package bitcasktest
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -154,9 +154,19 @@ func RewriteAll(s *bitcask.Store) error {
 	return err
 }
 
-// Frames is the bytes of a segment without the zeros that its writer has reserved; the last byte of the last frame must
-// not be one.
-func Frames(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
+// Frames is the bytes of an undamaged segment without the zeros that its writer has reserved.
+func Frames(b []byte) []byte {
+	const header, frameHeader, sizeBits = 40, 24, 1<<30 - 1 // docs/FORMAT.md
+	end := header
+	for end+frameHeader <= len(b) {
+		size := binary.LittleEndian.Uint32(b[end+4:]) & sizeBits
+		if size == 0 {
+			break
+		}
+		end += int(size)
+	}
+	return b[:min(end, len(b))]
+}
 
 // NeverIdle is SyncEvery of stores whose log a test truncates: one that has been idle has noted where its log ends, and
 // anything missing before that is damage. On a busy machine a second is soon over.
