@@ -89,7 +89,7 @@ func TestWhatLeavesTheLoop(t *testing.T) {
 		{"XREADGROUP GROUP g c COUNT 51 STREAMS xlarge xlarge > >", true, 2},
 		{"XREADGROUP GROUP g c COUNT 101 STREAMS xlarge >", true, 1},
 		{"XREADGROUP GROUP g c COUNT 0 STREAMS xlarge >", true, 1},
-		{"XREADGROUP GROUP g c COUNT 1 CLAIM 9 STREAMS xlarge >", true, 1},
+		{"XREADGROUP GROUP g c COUNT 1 CLAIM 0 STREAMS xlarge >", true, 1},
 		{"XGROUP CREATE xlarge COUNT 0", true, 0},
 		{"XREADGROUP GROUP COUNT 5 STREAMS xlarge >", true, 1}, // all that a group of that name has not read, to the consumer 5
 		{"XREADGROUP GROUP COUNT 5 BLOCK 1 COUNT 1 STREAMS xlarge >", false, 0},
