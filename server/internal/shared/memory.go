@@ -111,6 +111,8 @@ func (v *State) EvictLargestClients() {
 	if most <= 0 {
 		return
 	}
+	v.evicting.Lock() // two at once would not choose the same clients
+	defer v.evicting.Unlock()
 	type holder struct {
 		client *clients.Client
 		bytes  int64

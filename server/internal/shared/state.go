@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ type State struct {
 
 	Clients  clients.List
 	Counters stats.Counters
+	evicting sync.Mutex   // held while clients are closed for what they hold
 	left     stats.Client // the largest buffers of clients that have left: see RecentBuffers
 	Tunables tunables
 	Hub      pubsub.Hub

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/db/dbtest"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/pubsub"
 )
 
 func newTestState(t *testing.T) *State {
@@ -95,5 +98,37 @@ func TestUnsynced(t *testing.T) {
 	u.Ticket = 0
 	if u.Hold(8, 400); u.From != 400 {
 		t.Errorf("after the wait: %+v", u)
+	}
+}
+
+// TestEvictLargestClientsAtOnce: several that find too much memory in use close no more clients than it takes, also of clients
+// that hold the same.
+func TestEvictLargestClientsAtOnce(t *testing.T) {
+	const all, most, each = 100, 40_000, 1000
+	for range 20 {
+		v := newTestState(t)
+		v.Tunables.ClientMemory.Store(most)
+		for i := range all {
+			c := new(clients.Client)
+			c.Init()
+			c.Tracking.ID, c.Tracking.Mail = v.Clients.NewID(), new(pubsub.Subscriber)
+			c.Attach(&clients.Driver{Wake: func() {}, Kill: func() { time.Sleep(10 * time.Microsecond) }})
+			v.Clients.Add(c)
+			v.AccountMemory(c, each+i*i%3)
+		}
+		var evicting sync.WaitGroup
+		for range 4 {
+			evicting.Go(v.EvictLargestClients)
+		}
+		evicting.Wait()
+		left := int64(0)
+		for _, c := range v.Clients.All() {
+			if !c.Killed.Load() {
+				left += c.BufferBytes.Load()
+			}
+		}
+		if left > most || left < most-each-2 {
+			t.Fatalf("%d clients of %d are closed, the others hold %d bytes of %d", v.Counters.Evicted.Load(), all, left, most)
+		}
 	}
 }
