@@ -17,7 +17,7 @@ func TestLongCommitLeavesRoomForTheReserve(t *testing.T) {
 	const disk, left = 16 << 20, 4 << 20
 	mem := vfs.NewMem()
 	mem.SetLimit(disk, diskPage)
-	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem}))
+	s, err := bitcask.Open("d", seam.With(&bitcask.Options{}, seam.Options{FS: mem, NoIndex: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
