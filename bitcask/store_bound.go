@@ -14,8 +14,8 @@ import (
 )
 
 // A bound of the directory. The store measures what its directory takes, and knows between two measurements what has
-// been committed since, and what merges have written. It refuses a commit that adds something beyond fifteen sixteenths of the bound. What frees space later needs
-// some now: deletes, outputs of merges, hints, edits of the manifest. So whoever owns a store with a bound merges from
+// been committed since, and what merges have written. It refuses a commit that adds something beyond fifteen sixteenths of the
+// bound. What frees space later needs some now: deletes, outputs of merges, hints, edits of the manifest. So whoever owns a store with a bound merges from
 // NearBound on, has writers wait from TightBound on, and keeps the live data below half of the bound: dead bytes are then
 // at least a third of the segments wherever space lacks, and a merge frees more than it takes.
 //
@@ -188,8 +188,8 @@ func boundedSegment(wanted, bound int64) int64 {
 	return min(wanted, max(bound/160, min(bound/32, 2<<20)))
 }
 
-// directoryBytes adds the lengths of all files in the directory. An INDEX counts twice: the next one is written beside it. With an
-// *UncountedError the sum lacks that file.
+// directoryBytes adds the lengths of all files in the directory. An INDEX counts twice: the next one is written beside it. An
+// *UncountedError names a file that is missing from the sum.
 func (s *Store) directoryBytes() (total int64, err error) {
 	names, err := s.opts.seam.FS.List(s.dir)
 	if err != nil {

@@ -156,7 +156,9 @@ func (s *Store) evictForDisk() (evicts bool) {
 		done := true
 		if err == nil && len(victims) > 0 {
 			done, err = s.evictAll(victims, rule.timed, excess, (*txn).diskUsage)
-			s.disk.vain.Store(0) // merges find that now
+			if err == nil {
+				s.disk.vain.Store(0) // merges will find that
+			}
 		}
 		if e.failed(err) {
 			s.opts.Logger.Error("eviction", "err", err)

@@ -232,7 +232,7 @@ func TestEvictDiskRefuses(t *testing.T) {
 			if most > bound {
 				t.Errorf("the directory took %d bytes of %d", most, bound)
 			}
-			for i := 0; !errors.Is(refused, db.ErrBound) || i == 0; i++ { // what was refused before may have been measured since
+			for i := 0; !errors.Is(refused, db.ErrBound) || i == 0; i++ { // a measurement may have found room since the last refusal
 				refused = s.Update(func(tx *db.Tx) error {
 					return serverside.DB.PutLibrary(tx, fmt.Sprint("lib", i), strings.Repeat("x", 5000))
 				})

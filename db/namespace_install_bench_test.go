@@ -10,8 +10,8 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 )
 
-// BenchmarkInstall: what it takes to exchange a keyspace for one of the same length that has been loaded beside it, and the
-// longest GET from before until the memory of the old one has been reclaimed.
+// BenchmarkInstall: how long it takes to exchange a keyspace for another one with as many keys that has been loaded, and how long
+// the slowest GET takes meanwhile and in the two seconds after it.
 func BenchmarkInstall(b *testing.B) {
 	for _, keys := range []int{100_000, 10_000_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {

@@ -34,7 +34,7 @@ func diff(name string, ours, theirs resp.Reply) string {
 	case refusedSince72(name, ours, theirs):
 		return ""
 	case strings.HasSuffix(name, "scan") && string(ours.Text) == "ERR invalid cursor":
-		return "" // Redis 7.0 takes nothing at all, and what is below 0
+		return "" // Redis 7.0 takes an empty cursor and a negative one
 	case slices.Contains(anyOrder, name):
 		sortItems(ours.Items)
 		sortItems(theirs.Items)

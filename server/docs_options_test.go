@@ -180,8 +180,8 @@ func TestNoOptionIsUndocumented(t *testing.T) {
 	t.Logf("%d requests with %d words", n, len(words))
 }
 
-// takesAnything reports whether a word in the place of the first option would be a value: what is left out when there is no
-// option, or only values are.
+// takesAnything reports whether a word in the place of the first option would be taken as a value: an optional one comes first
+// there, or as many as the client likes.
 func takesAnything(list []command.Argument) bool {
 	for i, a := range list {
 		counted := i > 0 && strings.HasPrefix(list[i-1].Name, "num")

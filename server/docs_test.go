@@ -14,7 +14,7 @@ import (
 
 var updateFlag = flag.Bool("update", false, "write docs/COMMANDS.md from the command table")
 
-// TestLaterThanRedisVersion: the document lists what is later than the version that the server says it is.
+// TestLaterThanRedisVersion: docs/COMMANDS.md lists the commands that came after the version which the server reports.
 func TestLaterThanRedisVersion(t *testing.T) {
 	text, err := os.ReadFile("../docs/COMMANDS.md")
 	if err != nil {

@@ -308,8 +308,8 @@ func (p scanPage[T]) reply(c *Call, o scanOptions) error {
 	return nil
 }
 
-// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a plus is allowed, and a NUL ends it. Nothing at
-// all, which was 0, and what is below 0 are refused as by Redis 8.
+// parseCursor returns argument i as a cursor. Redis reads it with strtoul: a plus is allowed, and a NUL ends it. An
+// empty cursor and a negative one are refused, as in Redis 8.
 func (a Args) parseCursor(i int) (uint64, error) {
 	digits, _, _ := bytes.Cut(a[i], []byte{0})
 	negative := false
