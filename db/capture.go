@@ -63,7 +63,7 @@ func (c *capture) wrote(effects any, next uint64) {
 	case unsaid:
 		return
 	case nil:
-		commit = new(calls.Commit)
+		commit = &calls.Commit{Whole: true}
 	}
 	c.size.Store(int64(len(commit.RESP)))
 	commit.Next = next
@@ -106,6 +106,7 @@ func (s *Store) capturing(write bool, spare *captured) *captured {
 		spare = new(captured)
 	}
 	*spare = captured{fieldDeadlines: c.FieldDeadlines}
+	spare.SlotOf = c.SlotOf
 	spare.Reserve(int(min(c.size.Load(), mostReserved)))
 	return spare
 }
@@ -191,10 +192,11 @@ func (c *captured) Describe(m commands.Mark, database int, args ...string) {
 // take returns what the log is given with the commit: nil if nothing was captured, which the log refuses if there are
 // records of keys.
 func (c *captured) take() any {
+	slots, whole := c.Slots()
 	resp, first, last := c.Take()
 	switch {
 	case resp != nil:
-		return &calls.Commit{RESP: resp, First: first, Last: last}
+		return &calls.Commit{RESP: resp, First: first, Last: last, Slots: slots, Whole: whole}
 	case c.unsaid:
 		return unsaid
 	}

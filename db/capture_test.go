@@ -70,6 +70,53 @@ func TestCaptureGolden(t *testing.T) {
 	golden.Compare(t, "testdata/capture.txt", got, *updateCapture)
 }
 
+// TestCaptureSlots compares the keys that a commit has slots of with the changes that others are told of.
+func TestCaptureSlots(t *testing.T) {
+	s := ok[*db.Store](t)(db.Open("data", seam.With(&db.Options{}, seam.Options{FS: vfs.NewMem(), ChunkSize: 16, Clock: func() time.Time { return future(0) }})))
+	defer func() { must(t, s.Close()) }()
+	slot := map[string]uint16{}
+	slotOf := func(key string) uint16 {
+		if _, known := slot[key]; !known {
+			slot[key] = uint16(len(slot))
+		}
+		return slot[key]
+	}
+	commits := map[uint64]serverside.Commit{}
+	stop := ok[func()](t)(serverside.DB.Capture(s, serverside.Capture{FieldDeadlines: true, SlotOf: slotOf, Written: func(c serverside.Commit) { commits[c.Next] = c }}))
+	defer stop()
+	changed := 0
+	serverside.DB.OnChangesAndReads(s, func(changes []serverside.Change, ticket uint64) {
+		c, captured := commits[ticket]
+		if ticket == 0 { // of Store.Flush
+			c, captured = commits[serverside.DB.NextSequence(s)]
+		}
+		for _, change := range changes {
+			changed++
+			if !captured || !c.Whole && (change.Whole || !slices.Contains(c.Slots, slotOf(change.Key))) {
+				t.Errorf("ticket %d: change %+v is not in the slots of %q", ticket, change, c.RESP)
+			}
+		}
+	})
+	for _, step := range captureScript {
+		must(t, step.run(s))
+	}
+	must(t, s.Flush())
+	must(t, s.Update(func(tx *db.Tx) error {
+		for i := range 600 {
+			if err := tx.String(fmt.Sprint("many:", i)).Put([]byte("v")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if c := commits[serverside.DB.NextSequence(s)]; !c.Whole || len(c.Slots) > 0 {
+		t.Errorf("a commit of 600 keys has %d slots, whole %t", len(c.Slots), c.Whole)
+	}
+	if changed < 100 {
+		t.Errorf("%d changes: too few to say anything", changed)
+	}
+}
+
 func future(s int) time.Time { return time.Unix(4_000_000_000+int64(s), 0) }
 
 func id(ms uint64) db.StreamID { return db.StreamID{Ms: ms} }

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/gate"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/session"
@@ -117,3 +119,25 @@ func (v *Server) CountedBesideSessions() int {
 	_, scripts := v.scripts.Cache.Usage()
 	return int(v.state.Tracked.Held()+v.state.Store.Log().IndexBytes()) + scripts
 }
+
+// JoinGroup makes a server, which has no session yet, a member of a group with a gate, and returns that.
+func (v *Server) JoinGroup() *gate.Gate {
+	g := gate.New(group.Now)
+	v.state.Gate, v.state.Replicas.Gate = g, g
+	if v.state.Following.IsReplica() {
+		v.state.Replicas.FollowTerm()
+	}
+	return g
+}
+
+// BeginTerm makes it the primary.
+func (v *Server) BeginTerm() error { return v.state.Replicas.BeginTerm() }
+
+// StreamOffset is how long its stream for replicas is.
+func (v *Server) StreamOffset() int64 { return v.state.Replicas.Stream.Position().Offset }
+
+// Libraries is how many libraries of functions it has.
+func (v *Server) Libraries() int { return len(v.scripts.Libraries.Current().Names()) }
+
+// StreamID is that of the stream.
+func (v *Server) StreamID() string { return v.state.Replicas.Stream.Position().ID }

@@ -30,10 +30,11 @@ scripting.execution       brief    keys declared inner shortage
 scripting.execution       shared   program function
 scripting.execution       ours     tx host
 server.Server          ours     bound address serving
-shared.State           ours     Store RunID Table Options Server
+shared.State           ours     Store RunID Table Options Server Gate
 server.Server          operator options
 shared.State           operator Users Settings
-replication.Feeders       ours     snapshots
+replication.Feeders       ours     snapshots Gate
+replication.commits       ours     gate
 replication.sharedSnapshot ours     cancel opened store err
 replication.sharedSnapshot shared   waiting
 replication.cutPoint       ours     id

@@ -23,11 +23,19 @@ const (
 // Effects are those of one transaction so far. The zero value has none, and so has a nil pointer, for Mark and
 // RollbackTo. It is for one goroutine.
 type Effects struct {
+	// SlotOf is a hash of keys; nil: the commands may be of any, for all that Slots says.
+	SlotOf func(key string) uint16
+
 	buf         []byte // multi, then the commands
 	count       int    // commands, without those that select a database
 	first, last int    // databases; valid if count > 0
 	open        command
+	slots       []uint16 // of SlotOf, also of what was rolled back
+	whole       bool     // they would be too many, or a command is of all keys
 }
+
+// maxSlots is how many slots of keys a transaction has before it counts as one of all keys.
+const maxSlots = 512
 
 // command is the place of the last command, while it may take further elements.
 type command struct {
@@ -96,8 +104,47 @@ func (e *Effects) Join(database, head, tail int, args ...string) {
 	e.open = e.grow(before, added)
 }
 
+// Slots are those of the keys that the commands name, at least: perhaps of others, and the same one again. whole says that it may be
+// any key. It is to be asked before Take.
+func (e *Effects) Slots() (slots []uint16, whole bool) {
+	if e.whole || e.SlotOf == nil {
+		return nil, true
+	}
+	return e.slots, false
+}
+
+// noteKeys notes of which keys a command is.
+func (e *Effects) noteKeys(args []string) {
+	var keys []string
+	switch args[0] {
+	case "FLUSHDB", "FLUSHALL", "SWAPDB", "FUNCTION":
+		e.whole = true
+		return
+	case "XGROUP":
+		keys = args[2:3]
+	case "COPY", "RENAME", "MOVE":
+		keys = args[1:3] // the database of MOVE does no harm
+	default:
+		keys = args[1:2]
+	}
+	for _, key := range keys {
+		slot := e.SlotOf(key)
+		if n := len(e.slots); n > 0 && e.slots[n-1] == slot {
+			continue
+		}
+		if len(e.slots) == maxSlots {
+			e.whole = true
+			return
+		}
+		e.slots = append(e.slots, slot)
+	}
+}
+
 // add appends a command.
 func (e *Effects) add(database, head, tail int, args []string) (c command) {
+	if e.SlotOf != nil && !e.whole {
+		e.noteKeys(args)
+	}
 	size := 0
 	for _, arg := range args {
 		size += len(arg) + len("$\r\n\r\n") + digits(len(arg))

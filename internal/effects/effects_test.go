@@ -92,3 +92,33 @@ func TestRollback(t *testing.T) {
 	var none *effects.Effects
 	none.RollbackTo(none.Mark())
 }
+
+// TestSlots has the keys of all commands among the slots, each where it stands.
+func TestSlots(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		slots string
+		whole bool
+	}{
+		{[]string{"SET", "k", "v", "KEEPTTL"}, "[1]", false},
+		{[]string{"XGROUP", "CREATE", "k", "g", "0"}, "[1]", false},
+		{[]string{"RENAME", "k", "l"}, "[1 2]", false},
+		{[]string{"COPY", "l", "k", "DB", "1"}, "[2 1]", false},
+		{[]string{"FLUSHDB"}, "[]", true},
+		{[]string{"SWAPDB", "0", "1"}, "[]", true},
+		{[]string{"FUNCTION", "LOAD", "REPLACE", "text"}, "[]", true},
+	} {
+		e := effects.Effects{SlotOf: func(key string) uint16 { return map[string]uint16{"k": 1, "l": 2}[key] }}
+		before := e.Mark()
+		e.Add(0, c.args...)
+		e.RollbackTo(before) // more than it is does no harm
+		if slots, whole := e.Slots(); fmt.Sprint(slots) != c.slots || whole != c.whole {
+			t.Errorf("%v: %v, whole %t", c.args, slots, whole)
+		}
+	}
+	var unknown effects.Effects
+	unknown.Add(0, "SET", "k", "v")
+	if slots, whole := unknown.Slots(); slots != nil || !whole {
+		t.Errorf("without a hash: %v, whole %t", slots, whole)
+	}
+}

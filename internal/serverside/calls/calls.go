@@ -24,6 +24,10 @@ type Commit struct {
 	RESP        []byte
 	First, Last int
 	Next        uint64 // the sequence number after the commit
+	// Slots are the hashes, by Capture.SlotOf, of the keys that it changes, and perhaps of others, 512 at most. There are none if Whole
+	// says that it may be any key, as it does without SlotOf.
+	Slots []uint16
+	Whole bool
 }
 
 // Capture says what is captured of each commit.
@@ -34,6 +38,8 @@ type Capture struct {
 	// FieldDeadlines includes the deadlines of fields of hashes, which Redis has since 7.4. What they delete is there in
 	// any case.
 	FieldDeadlines bool
+	// SlotOf hashes a key, for Commit.Slots. It must be quick; nil: nobody wants them.
+	SlotOf func(key string) uint16
 }
 
 // Origin is a position in the stream of a master: of a replication, after so many bytes, when the stream has selected a

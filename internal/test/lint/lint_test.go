@@ -77,11 +77,12 @@ var mayImport = map[string][]string{
 	"server/internal/cluster":     {"db", "server/command"},
 	"server/internal/debug":       {"db", "server/command", "server/internal/digest"},
 	"server/internal/digest":      {"db"},
+	"server/internal/gate":        {},
 	"server/internal/introspect":  {"server/command"},
 	"server/internal/latency":     {"server/command"},
 	"server/internal/listeners":   {"server/command", "server/internal/settings", "server/internal/socket"},
 	"server/internal/redact":      {"server/command"},
-	"server/internal/replication": {"db", "redisfile"},
+	"server/internal/replication": {"db", "redisfile", "server/internal/gate"},
 	"server/internal/settings":    {"server/command", "server/conf", "server/internal/socket"},
 	"server/internal/slowlog":     {"server/command"},
 	"server/internal/stats":       {"db", "server/command", "server/internal/latency", "server/internal/replication", "server/internal/slowlog", "server/internal/tracking"},
@@ -137,7 +138,7 @@ var mayImport = map[string][]string{
 
 // serverLeaves are the packages of the server that know no room: any room may import them.
 var serverLeaves = []string{
-	"arena", "cluster", "debug", "introspect", "latency", "listeners", "pubsub", "redact", "replication", "settings", "slowlog", "socket", "stats", "tracking", "web",
+	"arena", "cluster", "debug", "gate", "introspect", "latency", "listeners", "pubsub", "redact", "replication", "settings", "slowlog", "socket", "stats", "tracking", "web",
 }
 
 // roomsOfServer is what a room of the server may import: the rooms below it, and the leaves.

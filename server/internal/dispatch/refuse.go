@@ -37,6 +37,11 @@ func refusal(r *Request, s *Situation) error {
 	if err := s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows, !s.InLoop); err != nil {
 		return err
 	}
+	if s.State.Gate != nil && !s.State.Following.IsReplica() {
+		if err := refusesAsMember(r, s); err != nil {
+			return err
+		}
+	}
 	if s.State.Replicas.TooFew() && (cmd.IsWrite() || cmd.Name == "exec" && s.Multi != nil && s.Multi.Writes) {
 		return shared.ErrNoReplicas
 	}
@@ -56,6 +61,16 @@ func refusesAsReplica(r *Request, s *Situation) error {
 	}
 	if cmd.Flags&command.Stale == 0 && s.State.Following.IsStale() && s.State.Tunables.NoStaleData.Load() {
 		return shared.ErrMasterDown
+	}
+	return nil
+}
+
+// refusesAsMember says why a member of a group that has no master does not execute a request: it is not sure to be the primary.
+func refusesAsMember(r *Request, s *Situation) error {
+	cmd := r.Command
+	isOfData := cmd.Flags&(command.ReadOnly|command.Write|command.RunsScript) != 0 || cmd.Name == "exec" && s.Multi != nil
+	if isOfData && !s.State.Gate.Serves() {
+		return shared.ErrNoPrimary
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/redisfile"
+	"github.com/stavedb/stave/server/internal/gate"
 )
 
 // Settings are those of a master, as they are now.
@@ -31,13 +32,15 @@ type Feeders struct {
 	Settings Settings
 	Stream   *Stream
 	store    *db.Store
+	Gate     *gate.Gate // of a member of a group; nil without one. It is set before Start, or else BeginTerm ends the stream that goes on
 
 	snapshots chan struct{} // has an element for each that is open
 
 	FullSyncs, PartialSyncs, PartialRefused, Sent atomic.Int64 // as INFO has them; Sent is in bytes
 
-	mu      sync.Mutex // guards the next four; held while transactions are waited for, so only who feeds a replica takes it
+	mu      sync.Mutex // guards the next five; held while transactions are waited for, so only who feeds a replica takes it
 	stop    func()     // ends the capture; nil without one
+	slotted bool       // the capture says of which keys commits are
 	follows bool       // the server is a replica itself: the stream is its master's
 	version int        // of files, which goes with the capture
 	idle    *time.Timer
@@ -125,7 +128,11 @@ func (m *Feeders) capture() error { return m.captureWith(m.Stream.Begin) }
 func (m *Feeders) captureWith(begin func()) (err error) {
 	timed := m.setVersion()
 	begin()
-	m.stop, err = serverside.DB.Capture(m.store, serverside.Capture{Written: m.Stream.Written, FieldDeadlines: timed})
+	c := serverside.Capture{Written: m.Stream.Written, FieldDeadlines: timed}
+	if m.slotted = m.Gate != nil; m.slotted {
+		c.SlotOf = gate.SlotOf
+	}
+	m.stop, err = serverside.DB.Capture(m.store, c)
 	if err != nil {
 		m.Stream.End()
 	}
@@ -149,7 +156,7 @@ func (m *Feeders) Leave(f *Feeder) {
 
 // endLater ends the stream of a master repl-backlog-ttl from now, unless a replica comes.
 func (m *Feeders) endLater() {
-	if ttl := m.Settings.BacklogTTL.Load(); m.idle == nil && m.stop != nil && ttl > 0 {
+	if ttl := m.Settings.BacklogTTL.Load(); m.Gate == nil && m.idle == nil && m.stop != nil && ttl > 0 {
 		m.idle = time.AfterFunc(time.Duration(ttl)*time.Second, m.endIdle)
 	}
 }
@@ -166,9 +173,13 @@ func (m *Feeders) endIdle() {
 	}
 }
 
+// end ends the stream. A gate that knows of no commits any more shows none.
 func (m *Feeders) end() {
 	m.idle = nil
 	if m.stop != nil {
+		if m.Gate != nil {
+			m.Gate.End()
+		}
 		m.stop()
 		m.stop = nil
 		m.Stream.End()
@@ -262,8 +273,11 @@ func (m *Feeders) Publish(message []byte) {
 	}
 }
 
-// TooFew reports whether there are fewer replicas than a write needs.
+// TooFew reports whether there are fewer replicas than a write needs, or fewer members of the group in sync.
 func (m *Feeders) TooFew() bool {
+	if m.Gate != nil && m.Gate.TooFew() {
+		return true
+	}
 	least := m.Settings.MinReplicas.Load()
 	return least > 0 && int64(m.Stream.good(time.Now(), time.Duration(m.Settings.MaxLag.Load())*time.Second)) < least
 }

@@ -82,6 +82,41 @@ func (m *Feeders) Lead(note func() error) error {
 	return nil
 }
 
+// BeginTerm makes a master the primary of its group: all that is written from now on is in the stream, and hidden by the gate until
+// the group has confirmed it. A stream that began before there was a gate begins again, for that does not say of which keys commits
+// are: its replicas load everything.
+func (m *Feeders) BeginTerm() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.follows {
+		return errFollows
+	}
+	if m.idle != nil {
+		m.idle.Stop()
+		m.idle = nil
+	}
+	if !m.slotted {
+		m.end()
+	}
+	if m.stop == nil {
+		if err := m.capture(); err != nil {
+			return err
+		}
+	}
+	next := serverside.DB.NextSequence(m.store)
+	s := m.Stream
+	s.mu.Lock() // so that the gate knows of all commits after these
+	defer s.mu.Unlock()
+	s.commits.gate = m.Gate
+	m.Gate.Begin(max(next, s.commits.next), s.offset)
+	return nil
+}
+
+// FollowTerm makes a replica one that follows another primary of its group.
+func (m *Feeders) FollowTerm() { m.Gate.Follow(serverside.DB.NextSequence(m.store)) }
+
+var errFollows = errors.New("replication: a replica cannot be the primary of its group")
+
 // keepOrigin notes where a replica stands: it may have got more than its last commit, a PING, and so have its replicas.
 func (m *Feeders) keepOrigin() error {
 	at, ok := m.Stream.Origin()

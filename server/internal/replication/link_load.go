@@ -15,13 +15,13 @@ import (
 	"github.com/stavedb/stave/internal/serverside"
 )
 
-// gate is a reader that can be closed: what is read after that is at its end.
-type gate struct {
+// closable is a reader that can be closed: what is read after that is at its end.
+type closable struct {
 	r      io.Reader
 	closed bool
 }
 
-func (g *gate) Read(p []byte) (int, error) {
+func (g *closable) Read(p []byte) (int, error) {
 	if g.closed {
 		return 0, io.EOF
 	}
@@ -59,7 +59,7 @@ func (l *Link) Load(rest []byte, r io.Reader) error {
 
 // loadMarked reads a file that ends with a marker. The replica must not have it before that has been seen.
 func (l *Link) loadMarked(r io.Reader) (rest []byte, err error) {
-	g := &gate{r: r}
+	g := &closable{r: r}
 	l.at.Database, err = l.replica.Load(g, l.at, func(after io.Reader) error {
 		marker := make([]byte, len(l.marker))
 		if _, err := io.ReadFull(after, marker); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/internal/serverside"
+	"github.com/stavedb/stave/server/internal/gate"
 )
 
 // Sizes of the blocks of a stream, in bytes.
@@ -34,17 +35,18 @@ type Stream struct {
 
 	mu         sync.Mutex // guards all of it, and the feeders' places
 	id         string
-	former     string // the id of which this stream is the continuation; "" for none
-	formerEnd  int64  // up to this offset
-	offset     int64  // bytes so far
-	committed  int64  // offset after the newest commit
-	asked      int64  // offset after the newest GETACK
-	database   int    // that the stream has selected; -1: a replica may know of none, or of another one
-	begun      bool   // it has commits, and blocks
-	generation int    // how often it has begun: blocks of an earlier time lead nowhere
-	received   bool   // it is a master's, whose bytes this server passes on
-	demoted    bool   // it was this server's own, and no other server has gone on with it or replaced it yet
-	held       bool   // it stays where it is: see CaughtUp
+	former     string  // the id of which this stream is the continuation; "" for none
+	formerEnd  int64   // up to this offset
+	offset     int64   // bytes so far
+	committed  int64   // offset after the newest commit
+	commits    commits // as a gate knows them
+	asked      int64   // offset after the newest GETACK
+	database   int     // that the stream has selected; -1: a replica may know of none, or of another one
+	begun      bool    // it has commits, and blocks
+	generation int     // how often it has begun: blocks of an earlier time lead nowhere
+	received   bool    // it is a master's, whose bytes this server passes on
+	demoted    bool    // it was this server's own, and no other server has gone on with it or replaced it yet
+	held       bool    // it stays where it is: see CaughtUp
 	blocks     []*block
 	limit      int64 // bytes of blocks that are kept
 	feeders    []*Feeder
@@ -171,6 +173,7 @@ func (s *Stream) Written(c serverside.Commit) {
 	defer s.mu.Unlock()
 	if len(c.RESP) == 0 {
 		s.renew()
+		s.commits.note(&c, s.offset)
 		return
 	}
 	if s.database != c.First {
@@ -180,8 +183,22 @@ func (s *Stream) Written(c serverside.Commit) {
 	s.append(c.RESP)
 	s.database = c.Last
 	s.committed = s.offset
+	s.commits.note(&c, s.offset)
 	s.trim()
 	s.wake()
+}
+
+// commits is what a stream tells a gate of those in it.
+type commits struct {
+	next uint64     // the sequence number after the newest one in the log; 0 if this process has written none
+	gate *gate.Gate // of a member of a group that has been its primary; nil for others
+}
+
+// note lets the gate know of a commit, before anybody else does: it ends in the stream at an offset.
+func (n *commits) note(c *serverside.Commit, end int64) {
+	if n.next = c.Next; n.gate != nil {
+		n.gate.Wrote(c.Next, end, c.Slots, c.Whole)
+	}
 }
 
 // send adds a command that is no commit.

@@ -290,6 +290,9 @@ func (b *Batch) transact() (err error) {
 		if b.writes && failed == nil {
 			b.holdReplies(from, ticket)
 		}
+		if lead.server.Gate != nil && failed == nil {
+			b.owe(from)
+		}
 		err = failed
 	}()
 	serverside.DB.Prefetch(tx)
@@ -303,6 +306,23 @@ func (b *Batch) holdReplies(from int, ticket db.Ticket) {
 		if r := &b.requests[i]; r.command.Flags&(command.Write|command.RunsScript) != 0 && !r.postponed {
 			r.session.unit.unsynced.Hold(ticket, r.session.part.attemptFrom)
 		}
+	}
+}
+
+// owe is unit.owe for each request, by its own keys. A script may have used those of the others.
+func (b *Batch) owe(from int) {
+	for i := from; i < b.done; i++ {
+		r := &b.requests[i]
+		keys := r.command.AppendKeys(nil, r.args)
+		switch {
+		case r.postponed:
+			continue
+		case b.whole:
+			keys = nil
+		case r.script != nil:
+			keys = b.keys
+		}
+		r.session.unit.owe(keys, r.session.part.attemptFrom)
 	}
 }
 

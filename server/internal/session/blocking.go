@@ -129,6 +129,7 @@ func (s *Session) Blocked() bool { return s.wait.current != nil }
 // client has ended it, and executes what waited for it. It may be called at any time, also if
 // nothing has happened: a wake-up is a hint and not a message.
 func (s *Session) Resume() {
+	s.unit.enterTerm()
 	if s.wait.end() {
 		s.executeBuffered()
 	}
@@ -177,7 +178,7 @@ func (w *waiting) abandon() bool {
 
 // finish replies to a command that has waited. A time-out is a null array, also for commands
 // whose reply is a string otherwise, as in Redis. What a waiter was given is part of the writer's
-// commit: the reply is held until that is durable.
+// commit: the reply is held until that is durable. That there was nothing owes nothing more: it was seen when the wait began.
 func (w *waiting) finish(b *blocked, end clients.End) {
 	s := w.session
 	from := s.out.Len()

@@ -7,9 +7,10 @@
 // Bytes arrive at [Session.Feed], or, in an event loop, at [Link.Take]. Short commands on keys, and short scripts, that
 // arrive together form a batch: one transaction, one write to the log (batch.go). Others run alone (transact.go), or wait
 // for EXEC (multi.go), or for another client (blocking.go). Replies collect in the session's output. Before it leaves, the
-// session waits once for the newest commit to be as durable as the store's sync mode promises (unit.awaitDurable). In
-// an event loop it does not wait: its driver asks whether the commit is durable, and if not, one goroutine waits for all
-// such sessions while the loop serves others.
+// session waits once for the newest commit to be as durable as the store's sync mode promises (unit.awaitDurable), and, on
+// the primary of a group, until the group has all that the replies show (package gate). In an event loop it does not
+// wait: its driver asks whether the replies are to be held, and if so, one goroutine waits for all such sessions while the
+// loop serves others.
 //
 // # Drivers
 //

@@ -125,6 +125,12 @@ func (l Link) Account(held int) (tooMuch bool) {
 // Undurable is the newest commit that the replies must not leave before; 0 for none.
 func (l Link) Undurable() db.Ticket { return l.unit.unsynced.Ticket }
 
+// IsPending reports whether the replies may not leave yet, and may later.
+func (l Link) IsPending() bool { return l.unit.unsynced.IsPending(l.server) }
+
+// Outcome says whether they may leave when they are not pending, or the wait for their commit, or a later one, has ended with err.
+func (l Link) Outcome(err error) error { return l.unit.unsynced.Outcome(l.server, err) }
+
 // EndDurable lets the replies leave, or withdraws them if err says that the commits could not be made durable.
 func (l Link) EndDurable(err error) { l.unit.endDurable(err) }
 

@@ -163,8 +163,8 @@ func execCommand(s *Session, c *command.Call) error {
 	}
 	s.multi.verify(q)
 	s.mail.unsent.Reset()
-	space := s.host.Store
-	limit := s.out.Len() + s.server.MostReply()
+	space, from := s.host.Store, s.out.Len()
+	limit := from + s.server.MostReply()
 	s.room.mustNotRepeat = !q.isRepeatable()
 	defer func() { s.room.mustNotRepeat = false }()
 	body := func(tx *db.Tx) error {
@@ -194,6 +194,7 @@ func execCommand(s *Session, c *command.Call) error {
 		err = s.unit.transact(q.Writes, keys, body)
 	default:
 		if err = body(nil); err == nil {
+			s.unit.owe(nil, from) // and so do the messages
 			s.mail.unsent.Post(&s.server.Hub, s.unit.unsynced.Ticket)
 		}
 		s.mail.unsent.Drop()

@@ -190,6 +190,7 @@ func (m *mailbox) deliver() {
 		if ticket > 0 {
 			s.unit.unsynced.Hold(ticket, from)
 		}
+		s.unit.owe(nil, from) // what a script publishes may be what it has read
 	}
 }
 

@@ -32,6 +32,7 @@ func (l Link) JoinLoop(shared *Batch) {
 // BeginRound gathers what the session has to do.
 func (l Link) BeginRound(now time.Time) {
 	s := l.Session
+	s.unit.enterTerm()
 	s.wait.end()
 	s.counts.since, s.begun = now, now
 	s.part.rewound = false

@@ -158,6 +158,7 @@ func (s *Session) Feed(in []byte) (closed bool) {
 func (s *Session) executeBuffered() {
 	s.begun, s.part.rewound = time.Now(), false
 	s.counts.since = s.begun
+	s.unit.enterTerm()
 	defer s.room.leave()
 	defer s.release()
 	defer s.unit.awaitDurable()
@@ -237,6 +238,7 @@ func (s *Session) DoContext(ctx context.Context, args [][]byte) (reply []byte) {
 		return nil
 	}
 	s.counts.since = time.Now()
+	s.unit.enterTerm()
 	s.presence.request++
 	s.presence.giveUp = ctx
 	defer func() { s.presence.giveUp = nil }()
@@ -373,6 +375,9 @@ func (s *Session) run(cmd *command.Command, args [][]byte, mark int) {
 	s.counts.since, s.presence.reads = start, cmd.OnlyReads()
 	err := s.catchPanic(s.unit.runCallFunc)
 	s.presence.reads = false
+	if s.server.Gate != nil && owesAll(cmd) {
+		s.unit.owe(nil, from)
+	}
 	if leavesLoop(err) {
 		s.out.Truncate(from)
 		s.out.SetLimit(0)

@@ -1,9 +1,12 @@
 package session
 
 import (
+	"errors"
+
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/gate"
 	"github.com/stavedb/stave/server/internal/shared"
 )
 
@@ -109,6 +112,7 @@ func (u *unit) transact(write bool, keys []string, fn func(*db.Tx) error) (err e
 		if write && failed == nil {
 			u.unsynced.Hold(ticket, before)
 		}
+		u.owe(keys, before)
 		if err = failed; waits && (failed == nil || !s.wait.abandon()) {
 			err = shared.ErrBlocked
 		}
@@ -164,14 +168,41 @@ func (u *unit) runOne(c *command.Call, limit int) (refusal string, err error) {
 	return refusal, nil
 }
 
+// enterTerm notes in which term of the gate the session executes what it has got.
+func (u *unit) enterTerm() {
+	if g := u.session.server.Gate; g != nil && u.unsynced.Ticket == 0 {
+		u.unsynced.Term = g.Term()
+	}
+}
+
+// owe notes that the reply which starts at from may show what the store has, by now, of keys, or of all without any, even if it is an
+// error: of a member of a group it must not leave before that is confirmed.
+func (u *unit) owe(keys []string, from int) {
+	switch g := u.session.server.Gate; {
+	case g == nil:
+	case len(keys) == 0:
+		u.unsynced.Hold(db.Ticket(g.Newest()), from)
+	default:
+		u.unsynced.Hold(db.Ticket(g.Owed(keys)), from)
+	}
+}
+
+// owesAll reports whether a command may show what the store has of any key, and names none. Figures such as INFO's are not among that,
+// nor what an operator asks for: that answers also while nothing is confirmed.
+func owesAll(cmd *command.Command) bool {
+	return cmd.Flags&command.RunsScript != 0 || cmd.Group == command.GroupScripting ||
+		len(cmd.Keys) == 0 && cmd.Flags&(command.ReadOnly|command.Write|command.WholeKeyspace) != 0
+}
+
 // awaitDurable waits until the commits of the commands are as durable as the store's sync mode
-// promises: until then no reply may leave. If that fails the replies are withdrawn, and the
-// connection ends, for its client could not tell which of its commands the error is about. With
-// SyncInterval and SyncNone there is nothing to wait for.
+// promises, and the gate of a group shows them: until then no reply may leave. If that fails the
+// replies are withdrawn, and the connection ends, for its client could not tell which of its
+// commands the error is about. Without a group there is nothing to wait for with SyncInterval and
+// SyncNone.
 func (u *unit) awaitDurable() {
 	s := u.session
 	if u.unsynced.Ticket != 0 {
-		u.endDurable(s.host.Store.WaitDurable(u.unsynced.Ticket))
+		u.endDurable(u.unsynced.Outcome(s.server, s.server.WaitDurable(u.unsynced.Ticket)))
 	}
 }
 
@@ -185,5 +216,9 @@ func (u *unit) endDurable(err error) {
 	s.out.Truncate(u.unsynced.From)
 	s.replyError(s.server.ErrorText(err))
 	s.closed = true
+	if errors.Is(err, gate.ErrUnknown) { // of all clients at once, at each switch of the primary
+		s.server.Options.Logger.Debug("the group has not confirmed what replies show; connection closed", "client", s.id)
+		return
+	}
 	s.server.Options.Logger.Error("writes could not be made durable; connection closed", "client", s.id, "error", err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/gate"
 	"github.com/stavedb/stave/server/internal/redact"
 	"github.com/stavedb/stave/server/internal/replication"
 )
@@ -45,6 +46,8 @@ func (v *State) ErrorText(err error) string {
 		return string(ErrOutOfDisk)
 	case errors.Is(err, replication.ErrNoMasterLink):
 		return replication.ErrNoMasterLink.Error()
+	case errors.Is(err, gate.ErrUnknown):
+		return string(ErrUnknownOutcome)
 	case errors.Is(err, db.ErrReplica):
 		return string(ErrReplica)
 	case errors.Is(err, db.ErrReadOnly):

@@ -254,6 +254,7 @@ func (f *Following) change(to Master, handsOver bool) error {
 		f.to.Store(&to)
 		f.is.Store(true) // first: clients are refused from here on
 		f.state.endWaitsOfMaster()
+		f.endTerm()
 	}
 	f.mu.Lock()
 	close(f.changed) // which ends the link
@@ -297,6 +298,21 @@ func (v *State) endWaitsOfMaster() {
 	}
 }
 
+// endTerm ends the time in which a member of a group was its primary: no reply leaves any more that waits for others, and who has got
+// messages is to see that some are missing.
+func (f *Following) endTerm() {
+	v := f.state
+	if v.Gate == nil {
+		return
+	}
+	v.Gate.End()
+	for _, c := range v.Clients.All() {
+		if c.Kind() == "pubsub" || c.Tracking.Mode() != nil {
+			c.KillOnce(nil)
+		}
+	}
+}
+
 // note makes the server the replica of a master, for its sessions and its link.
 func (f *Following) note(m Master, handsOver bool) {
 	offset := int64(-1)
@@ -313,6 +329,13 @@ func (f *Following) note(m Master, handsOver bool) {
 	f.between = false
 	f.up.Store(false)
 	f.to.Store(&m)
+	switch g := f.state.Gate; {
+	case g == nil:
+	case m.IsZero():
+		g.End() // until the group makes it the primary
+	default:
+		f.state.Replicas.FollowTerm()
+	}
 	f.is.Store(!m.IsZero())
 	f.mu.Unlock()
 }

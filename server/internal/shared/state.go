@@ -13,6 +13,7 @@ import (
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/clients"
+	"github.com/stavedb/stave/server/internal/gate"
 	"github.com/stavedb/stave/server/internal/latency"
 	"github.com/stavedb/stave/server/internal/pubsub"
 	"github.com/stavedb/stave/server/internal/replication"
@@ -68,6 +69,7 @@ type State struct {
 	systemErrorAt atomic.Int64 // nanoseconds after started of the last line of the log about one; 0 before the first
 
 	Replicas  *replication.Feeders
+	Gate      *gate.Gate // of a member of a group; nil without one. It is set before the first session
 	Settings  *Settings
 	Following Following // its part as a replica
 	Failover  Failover

@@ -188,12 +188,12 @@ func (c *loopConn) finishRound() {
 	case s.Leaves():
 		c.goAside()
 		return
-	case !l.transport.server.Store.Durable(s.Undurable()):
+	case s.IsPending():
 		c.aside = true
 		l.unsynced = append(l.unsynced, c)
 		return
 	}
-	s.EndDurable(nil)
+	s.EndDurable(s.Outcome(nil))
 	paused := s.Paused()
 	if !c.flush() {
 		c.end()

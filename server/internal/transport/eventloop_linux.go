@@ -47,8 +47,9 @@ type eventLoop struct {
 
 	stopping bool // the server shuts down
 
-	syncing   []*loopConn // sessions that the disk is waited for, by a goroutine
+	syncing   []*loopConn // sessions that the disk, or the group, is waited for
 	unsynced  []*loopConn // those that came meanwhile
+	waits     bool        // a goroutine waits for one of syncing
 	syncError error       // of the goroutine, for the loop to read when it is posted
 
 	served atomic.Int64 // connections, with those that have not been registered yet
@@ -280,34 +281,49 @@ func (l *eventLoop) endIdle(force bool) {
 	}
 }
 
-// waitDurable waits for the disk for the sessions of a round whose replies must not leave before.
-// One goroutine does for all, while the loop serves others; who comes meanwhile waits for the next.
+// waitDurable waits for the disk, or the group, for the sessions of a round whose replies must not leave before. One goroutine
+// does for all, while the loop serves others; who comes meanwhile waits for the next. A sync is for all that was written
+// before it, so that is one for the newest commit. A group confirms commit after commit: the oldest one is waited for, and
+// all leave that are confirmed by then, so that nobody waits for more than its own.
 func (l *eventLoop) waitDurable() {
-	if len(l.syncing) > 0 || len(l.unsynced) == 0 {
+	if l.waits || len(l.syncing)+len(l.unsynced) == 0 {
 		return
 	}
-	l.syncing, l.unsynced = l.unsynced, l.syncing
-	newest := l.syncing[0].session.Undurable()
+	l.syncing = append(l.syncing, l.unsynced...)
+	clear(l.unsynced)
+	l.unsynced = l.unsynced[:0]
+	of, v := l.syncing[0].session.Undurable(), l.transport.server
 	for _, c := range l.syncing {
-		newest = max(newest, c.session.Undurable())
+		if v.Gate == nil {
+			of = max(of, c.session.Undurable())
+		} else {
+			of = min(of, c.session.Undurable())
+		}
 	}
+	l.waits = true
 	l.aside.Go(func() {
-		l.syncError = l.transport.server.Store.WaitDurable(newest)
+		l.syncError = v.WaitDurable(of)
 		l.mu.Lock()
 		l.synced = true
 		l.wakeAndUnlock()
 	})
 }
 
-// endDurable answers those that have waited for the disk. The goroutine has set syncError before it took l.mu to report,
-// so it can be read here. The disk is then awaited for those that have committed meanwhile.
+// endDurable answers those that have waited long enough. The goroutine has set syncError before it took l.mu to report, so
+// it can be read here. The others are then waited for, with those that have committed meanwhile.
 func (l *eventLoop) endDurable() {
+	l.waits = false
+	pending := l.syncing[:0]
 	for _, c := range l.syncing {
-		c.session.EndDurable(l.syncError)
+		if l.syncError == nil && c.session.IsPending() {
+			pending = append(pending, c)
+			continue
+		}
+		c.session.EndDurable(c.session.Outcome(l.syncError))
 		c.comeBack()
 	}
-	clear(l.syncing)
-	l.syncing = l.syncing[:0]
+	clear(l.syncing[len(pending):])
+	l.syncing = pending
 	l.waitDurable()
 }
 

@@ -27,6 +27,9 @@ func (t *Connections) Shutdown() {
 	if endsWithin(ended, t.server.Options.ShutdownGrace) {
 		return
 	}
+	if g := t.server.Gate; g != nil {
+		g.End() // who waits for other members ends
+	}
 	for _, l := range t.loops {
 		l.shutdown(true)
 	}
