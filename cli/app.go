@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/stavedb/stave/bitcask/archive"
 	"github.com/stavedb/stave/cli/internal/terminal"
+	"github.com/stavedb/stave/server"
 )
 
 // The program's entrance: Run, the list of commands, and the reply to an unknown command. Each
@@ -32,7 +35,19 @@ type Program struct {
 	// Archives open archives that are no directories, by the scheme of their URL: "s3" for s3://bucket/prefix. They contact
 	// nothing: an archive that does not answer must not keep a server from its start.
 	Archives map[string]func(url string) (archive.Store, error)
+	// Commands are commands besides those of stave.
+	Commands []*cli.Command
+	// ServeFlags are options of serve besides its own, and Serve says what they mean; nil if there are none. It is called when the
+	// settings are known, and opens nothing: an error is one of usage. An option that only asks whether all is right gets
+	// no further.
+	ServeFlags []cli.Flag
+	Serve      func(c *cli.Context, config *server.Config) (Join, error)
 }
+
+// Join prepares what runs alongside a server. It is called when the store and the sockets are open, and may change the options of the
+// server, which is made after it. Then run is called, once, and closes what Join has opened when ctx ends. If it returns
+// before that, the server ends too.
+type Join func(o *server.Options, listening []net.Addr) (run func(ctx context.Context) error, err error)
 
 // Run runs stave itself.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -101,9 +116,13 @@ func (p *Program) newApp(t *terminal.Streams) *cli.App {
 			completionCommand(t), manCommand(t), versionCommand(t),
 		},
 	}
+	own := len(app.Commands)
+	app.Commands = slices.Concat(app.Commands, p.Commands)
 	app.Usage, app.Description, _ = strings.Cut(strings.TrimSpace(helpText("stave", nil)), "\n\n")
-	for _, c := range app.Commands {
-		describe(c)
+	for i, c := range app.Commands {
+		if i < own {
+			describe(c)
+		}
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(" "+c.Name, c.Flags, err) }
 		c.HideHelpCommand = true // "stave exec help" is a command for the store
 		for _, f := range c.Flags {

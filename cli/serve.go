@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ import (
 func serveCommand(t *terminal.Streams, p *Program) *cli.Command {
 	return &cli.Command{
 		Name: "serve",
-		Flags: []cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "config", Aliases: []string{"c"}, DefaultText: "$STAVE_CONFIG", Usage: "read settings from `FILE`"},
 			&cli.StringFlag{Name: "check-config", Usage: "say what is wrong with the settings in `FILE`, and with other options; open nothing"},
@@ -57,7 +58,7 @@ func serveCommand(t *terminal.Streams, p *Program) *cli.Command {
 			&cli.StringFlag{Name: "tls-ca-cert-file", Usage: "certificates of clients are verified by those in `FILE`"},
 			&cli.StringFlag{Name: "tls-auth-clients", Usage: "ask clients for certificates: yes, no or optional"},
 			&cli.StringFlag{Name: "tls-protocols", Usage: "speak these `VERSIONS`, of TLSv1.2 and TLSv1.3"},
-		},
+		}, p.ServeFlags),
 		Action: func(c *cli.Context) error {
 			if err := takeDir(c, c.NArg()); err != nil {
 				return err
@@ -101,6 +102,10 @@ func runServe(t *terminal.Streams, p *Program, c *cli.Context) (err error) {
 	if o.Archive, err = p.archiveOptions(config); err != nil {
 		return err
 	}
+	join, err := p.serves(c, config)
+	if err != nil {
+		return err
+	}
 	if c.IsSet("check-config") {
 		return checkConfig(t, config.File(), warnings)
 	}
@@ -131,24 +136,48 @@ func runServe(t *terminal.Streams, p *Program, c *cli.Context) (err error) {
 	if err != nil {
 		return failed(exitOpen, sockets.close(err, nil))
 	}
-	// An error in the settings that New alone can find, such as in a file of users, closes all again.
-	v, err := server.New(store, options)
-	if err == nil && l.tcp.Secure != nil {
-		v.ReloadTLS(l.tcp.Secure)
-	}
+	v, alongside, err := newServer(store, options, &l, &sockets, join)
 	if err == nil && !c.Bool("quiet") {
 		_, err = fmt.Fprintf(t.Out, "stave %s ready on %s: %s, %s, %s, opened in %s\n", versionText(), &sockets, dir,
 			humanize.Plural(store.Stats().Keys, "key"), durability, humanize.Duration(time.Since(started)))
 	}
 	if err != nil {
-		return failed(exitCommand, sockets.close(err, web))
+		stop()
+		return failed(exitCommand, errors.Join(sockets.close(err, web), alongside(ctx)))
 	}
-	err = serveAll(ctx, v, &sockets, web, logger)
+	err = serveAll(ctx, v, &sockets, web, alongside, logger)
 	// Serve ends with one of these when the signal closes its listener; anything else went wrong.
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil
 	}
 	return failed(exitCommand, err)
+}
+
+// newServer makes the server, and what is to run alongside, which is to be run also after an error: it closes what it has opened.
+func newServer(store *db.Store, o *server.Options, l *listening, sockets *sockets, join Join) (v *server.Server, alongside func(context.Context) error, err error) {
+	if alongside, err = join(o, sockets.bound.Addrs()); err != nil {
+		return nil, untilDone, err
+	}
+	// An error in the settings that New alone can find, such as in a file of users, closes all again.
+	v, err = server.New(store, o)
+	if err == nil && l.tcp.Secure != nil {
+		v.ReloadTLS(l.tcp.Secure)
+	}
+	return v, alongside, err
+}
+
+// serves is what the program adds to the server.
+func (p *Program) serves(c *cli.Context, config *server.Config) (Join, error) {
+	if p.Serve == nil {
+		return func(*server.Options, []net.Addr) (func(context.Context) error, error) { return untilDone, nil }, nil
+	}
+	join, err := p.Serve(c, config)
+	return join, failed(exitUsage, err)
+}
+
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
 }
 
 // openServed opens the store that is to be served, and says what becomes of what is written. One that is followed must
@@ -191,10 +220,10 @@ func closeAll(err error, listeners []net.Listener) error {
 	return err
 }
 
-// serveAll serves all listeners, and web by HTTP, until ctx ends, or one of them does: then the others end too.
+// serveAll serves all listeners, and web by HTTP, and runs what is to run alongside, until ctx ends, or one of them does: then the others end too.
 // Meanwhile it reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it
 // does not need any more.
-func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.Listener, logger *slog.Logger) error {
+func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.Listener, alongside func(context.Context) error, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -208,12 +237,13 @@ func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.L
 	work.Go(func() { reloadOnHangup(ctx, v, logger) })
 	work.Go(func() { releaseMemory(ctx, releaseEvery) })
 	// Each that serves reports once, and the channel has room for all, so none of them waits for a reader.
-	ended := make(chan error, len(sockets.unix)+2)
-	waiting := len(sockets.unix) + 1
+	ended := make(chan error, len(sockets.unix)+3)
+	waiting := len(sockets.unix) + 2
 	if web != nil {
 		waiting++
 		work.Go(func() { ended <- v.ServeHTTP(ctx, web) })
 	}
+	work.Go(func() { ended <- alongside(ctx) })
 	work.Go(func() { ended <- v.ServeBound(ctx, sockets.bound) })
 	for _, ln := range sockets.unix {
 		work.Go(func() { ended <- v.Serve(ctx, ln) })

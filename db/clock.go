@@ -80,6 +80,16 @@ func (c *core) show(deadline int64) {
 	}
 }
 
+// passUntil notes that another store, which this one takes the place of, has shown as gone what was due at a moment.
+func (s *Store) passUntil(moment int64) error {
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	s.show(moment)
+	s.persistShown(moment)
+	return nil
+}
+
 // clockName is the name of the system record: the latest deadline that has been
 // shown to have passed, Unix ms as i64.
 const clockName = "clock"

@@ -155,6 +155,10 @@ var storeUses = map[string]struct {
 		return serverside.DB.SetReplicaAt(s, []byte{serverside.IsReplica}, func([]byte) (serverside.Origin, bool) { return serverside.Origin{}, false })
 	}, true},
 	"KeepOrigin": {func(_ *testing.T, s *db.Store) error { return serverside.DB.KeepOrigin(s, serverside.Origin{}) }, true},
+	"Clock":      {func(_ *testing.T, s *db.Store) error { serverside.DB.Clock(s); return nil }, false},
+	"PassUntil":  {func(_ *testing.T, s *db.Store) error { return serverside.DB.PassUntil(s, 1) }, true},
+	"Member":     {func(_ *testing.T, s *db.Store) error { serverside.DB.Member(s); return nil }, false},
+	"SetMember":  {func(_ *testing.T, s *db.Store) error { return serverside.DB.SetMember(s, nil) }, true},
 	"KeepOrphans": {func(_ *testing.T, s *db.Store) error {
 		_, err := serverside.DB.KeepOrphans(s, "x.resp", [][]byte{[]byte("x")})
 		return err

@@ -30,6 +30,7 @@ const (
 	originName    = "origin"
 	replicaOfName = "replicaof"
 	loadingName   = "loading"
+	memberName    = "member"
 )
 
 // replica is what a store has of its master.
@@ -132,11 +133,34 @@ func (s *Store) replicaOf() (value []byte) {
 }
 
 func (s *Store) ownReplicaOf() []byte {
-	value := s.base.System(replicaOfName)
+	return s.ownValue(replicaOfName)
+}
+
+// ownValue is the value of a system record that ends with the id of the store; nil in another store.
+func (s *Store) ownValue(name string) []byte {
+	value := s.base.System(name)
 	if !s.isOwn(value) {
 		return nil
 	}
 	return value[:len(value)-len(s.base.StoreID())]
+}
+
+// member is the value of stave:member, what the store is in a group: a backup of it is nothing there.
+func (s *Store) member() []byte { return s.ownValue(memberName) }
+
+// setMember writes it.
+func (s *Store) setMember(value []byte) error {
+	err := s.withAll(func(t *bitcask.Tx, _ *[]nsKey) (uint64, error) {
+		id := s.base.StoreID()
+		if err := t.PutSystem(memberName, slices.Concat(value, id[:])); err != nil {
+			return 0, err
+		}
+		return t.Commit()
+	})
+	if err != nil {
+		return fmt.Errorf("db: noting what the store is in a group: %w", err)
+	}
+	return s.Sync()
 }
 
 // setReplicaOf writes stave:replicaof, whose value is the server's, and makes the store a replica or ends that. A store

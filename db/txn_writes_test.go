@@ -38,6 +38,7 @@ var elsewhere = map[string]string{
 	"(*db.Tx).commit":             "Commit adds the counts of collections that have changed, and tombstones of those that txn has emptied",
 	"(*db.Tx).putOrigin":          "where a replica stands",
 	"(*db.Store).keepOrigin":      "the same",
+	"(*db.Store).setMember":       "what the store is in a group",
 	"(*db.Store).noteReplica":     "whose replica the store is, and where it stands",
 	"(*db.Store).beginLoading":    "that a replica loads",
 	"(*db.core).putClock":         "the clock",

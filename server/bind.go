@@ -69,6 +69,7 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	defer v.endedBy(stop)()
 	v.state.AddServing(1) // also while there is no listener
 	defer v.state.AddServing(-1)
+	defer v.takePart()()
 	var work sync.WaitGroup
 	var mu sync.Mutex // guards failed
 	var failed error

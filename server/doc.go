@@ -20,7 +20,7 @@
 // Below them are package [github.com/stavedb/stave/server/command], which has the table's rows with what each costs, and
 // the handlers of all commands on keys, [github.com/stavedb/stave/server/acl], which has users and rules, and leaves, each
 // with one thing: settings (the table, CONFIG's values), pubsub (mailboxes), tracking (client-side caching), slowlog,
-// latency, stats (counters, INFO, /metrics), web (the HTTP endpoint), socket, listeners, certificates, replication (the stream for replicas), arena (what MULTI
+// latency, stats (counters, INFO, /metrics), web (the HTTP endpoint), socket, listeners, certificates, replication (the stream for replicas), gate (replies that wait for a group), member (a server's part in it), arena (what MULTI
 // has queued), dashboard, introspect (COMMAND), cluster, debug, digest, redact. A room gets what is above it as a struct
 // of functions ([github.com/stavedb/stave/server/internal/scripting.Lent], for one).
 //

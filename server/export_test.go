@@ -120,6 +120,15 @@ func (v *Server) CountedBesideSessions() int {
 	return int(v.state.Tracked.Held()+v.state.Store.Log().IndexBytes()) + scripts
 }
 
+// IsReplica reports whether sessions take the server for a replica.
+func (v *Server) IsReplica() bool { return v.state.Following.IsReplica() }
+
+// Gate is that of a member of a group.
+func (v *Server) Gate() *gate.Gate { return v.state.Gate }
+
+// StopLink ends the link to a master for good.
+func (v *Server) StopLink() { v.following.stop() }
+
 // JoinGroup makes a server, which has no session yet, a member of a group with a gate, and returns that.
 func (v *Server) JoinGroup() *gate.Gate {
 	g := gate.New(group.Now)
@@ -131,7 +140,10 @@ func (v *Server) JoinGroup() *gate.Gate {
 }
 
 // BeginTerm makes it the primary.
-func (v *Server) BeginTerm() error { return v.state.Replicas.BeginTerm() }
+func (v *Server) BeginTerm() error {
+	_, err := v.state.Replicas.BeginTerm()
+	return err
+}
 
 // StreamOffset is how long its stream for replicas is.
 func (v *Server) StreamOffset() int64 { return v.state.Replicas.Stream.Position().Offset }

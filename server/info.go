@@ -32,6 +32,9 @@ func (v *Server) figures() *stats.Figures {
 	if f.Policy = string(v.state.Store.Evict().Policy); v.state.Evicts() {
 		f.CountedMemory = f.Store.EntryBytes
 	}
+	if v.member != nil {
+		f.Group = v.member.Info()
+	}
 	replicas := v.state.Replicas
 	f.Replication = replicas.Stream.Figures(time.Now())
 	of := v.state.Following.Status()

@@ -9,35 +9,46 @@ import (
 	"github.com/stavedb/stave/server/internal/transport"
 )
 
-// following is the link to a master, which runs while the server serves anything.
-type following struct {
+// whileServing runs something while the server serves anything.
+type whileServing struct {
 	mu    sync.Mutex // guards the rest
 	users int        // calls of Serve and ServeBound
-	stop  func()     // ends the link, and waits for it
+	stop  func()     // ends it, and waits for it
 }
 
-// follow lets the link run until end is called, or while somebody else wants it.
-func (v *Server) follow() (end func()) {
-	f := &v.following
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.users++; f.users == 1 {
+// begin lets it run until end is called, or while somebody else wants it.
+func (w *whileServing) begin(run func(ctx context.Context)) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users++; w.users == 1 {
 		ctx, cancel := context.WithCancel(context.Background())
-		link := transport.NewMasterLink(v.state, v.newSession, transport.MasterOptions{
-			Password: v.setting("masterauth"), User: v.setting("masteruser"),
-			Address: v.setting("replica-announce-ip"), ListeningPort: v.announcedPort, TLS: v.masterTLS,
-		})
 		var work sync.WaitGroup
-		work.Go(func() { link.Run(ctx) })
-		f.stop = func() { cancel(); work.Wait() }
+		work.Go(func() { run(ctx) })
+		w.stop = func() { cancel(); work.Wait() }
 	}
 	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.users--; f.users == 0 {
-			f.stop()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.users--; w.users == 0 {
+			w.stop()
 		}
 	}
+}
+
+// follow is the link to a master.
+func (v *Server) follow() (end func()) {
+	return v.following.begin(transport.NewMasterLink(v.state, v.newSession, transport.MasterOptions{
+		Password: v.setting("masterauth"), User: v.setting("masteruser"),
+		Address: v.setting("replica-announce-ip"), ListeningPort: v.announcedPort, TLS: v.masterTLS,
+	}).Run)
+}
+
+// takePart is the server's part in a group. It goes on until the last reply has left.
+func (v *Server) takePart() (end func()) {
+	if v.member == nil {
+		return func() {}
+	}
+	return v.takingPart.begin(v.member.Run)
 }
 
 // setting asks for the value of a setting.

@@ -82,6 +82,8 @@ type Options struct {
 	// Default:
 	// there is no cluster.
 	Cluster bool
+	// Group makes the server a member of a group. Default: it is none.
+	Group *Group
 	// Debug allows DEBUG, which is for tests of clients, to those of this machine, DebugRemote to all. Default: it is refused.
 	Debug, DebugRemote bool
 	// Version is Stave's own version for INFO and HELLO. Default: "dev".

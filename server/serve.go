@@ -32,6 +32,7 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := v.admit(ln); err != nil {
 		return err
 	}
+	defer v.takePart()()
 	unfollow := sync.OnceFunc(v.follow())
 	defer unfollow()
 	return v.serve(ctx, ln, nil, unfollow)

@@ -9,6 +9,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/orphans"
 	"github.com/stavedb/stave/server/acl"
+	"github.com/stavedb/stave/server/internal/member"
 	"github.com/stavedb/stave/server/internal/scripting"
 	"github.com/stavedb/stave/server/internal/shared"
 )
@@ -23,8 +24,10 @@ type Server struct {
 	secure atomic.Pointer[TLS]   // whose certificate /metrics shows; nil without one
 	bound  atomic.Pointer[Bound] // what ServeBound serves; nil without it
 
-	following following
-	orphans   orphans.Counter
+	member     *member.Member // of a group; nil for none
+	following  whileServing
+	takingPart whileServing
+	orphans    orphans.Counter
 
 	mu       sync.Mutex     // guards the three below
 	address  net.Addr       // of the listener, once Serve has one
@@ -55,6 +58,9 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		Listening: shared.Listening{Address: v.listenAddress, Port: v.shownPort, TLSPort: v.shownTLSPort, Change: v.changeBound},
 	}
 	if err := v.state.Settings.Start(); err != nil {
+		return nil, err
+	}
+	if err := v.joinGroup(); err != nil {
 		return nil, err
 	}
 	v.scripts.Init(v.state)

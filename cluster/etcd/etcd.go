@@ -13,7 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Service is a record in one key of etcd, as JSON, whose version is etcd's of the key: it begins with 1 where a deleted key is
+// Service is a record in one key of etcd, as JSON, {"term":2,"primary":"a","in_sync":[{"id":"a","incarnation":1}],
+// "addresses":{"a":"10.0.0.1:6379"}}, whose version is etcd's of the key: it begins with 1 where a deleted key is
 // made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it.
 type Service struct {
 	client *clientv3.Client
@@ -25,18 +26,6 @@ var _ group.Service = (*Service)(nil)
 // New returns the service of a record. The client is the caller's to close. It should have DialKeepAliveTime and DialKeepAliveTimeout
 // set, to seconds: else it stays with a member of etcd whose machine has vanished until TCP gives up.
 func New(client *clientv3.Client, key string) *Service { return &Service{client, key} }
-
-// stored is a record as it is in etcd: {"term":2,"primary":"a","in_sync":[{"id":"a","incarnation":1}]}.
-type stored struct {
-	Term    uint64   `json:"term"`
-	Primary string   `json:"primary"`
-	InSync  []member `json:"in_sync"`
-}
-
-type member struct {
-	ID          string `json:"id"`
-	Incarnation uint64 `json:"incarnation"`
-}
 
 // Read returns the record as a quorum of etcd has it.
 func (s *Service) Read(ctx context.Context) (group.Versioned, error) {
@@ -56,11 +45,7 @@ func (s *Service) read(ctx context.Context) (v group.Versioned, revision int64, 
 
 // Swap replaces the record in one transaction of etcd.
 func (s *Service) Swap(ctx context.Context, w group.Swap) (group.Versioned, error) {
-	out := stored{Term: w.Record.Term, Primary: w.Record.Primary, InSync: []member{}}
-	for _, m := range w.Record.InSync {
-		out.InSync = append(out.InSync, member(m))
-	}
-	text, err := json.Marshal(out)
+	text, err := json.Marshal(w.Record)
 	if err != nil {
 		return group.Versioned{}, err
 	}
@@ -80,17 +65,13 @@ func (s *Service) decode(kvs []*mvccpb.KeyValue) (v group.Versioned, err error) 
 	if len(kvs) == 0 {
 		return v, nil
 	}
-	var in stored
-	if err := json.Unmarshal(kvs[0].Value, &in); err != nil {
-		return v, fmt.Errorf("etcd: %s is no record of a group: %w", s.key, err)
+	if err := json.Unmarshal(kvs[0].Value, &v.Record); err != nil {
+		return group.Versioned{}, fmt.Errorf("etcd: %s is no record of a group: %w", s.key, err)
 	}
-	if in.Term == 0 || !slices.ContainsFunc(in.InSync, func(m member) bool { return m.ID == in.Primary }) {
-		return v, fmt.Errorf("etcd: %s is no record of a group: it lacks a term, or its primary among those in sync", s.key)
+	if v.Term == 0 || !slices.ContainsFunc(v.InSync, func(m group.Member) bool { return m.ID == v.Primary }) {
+		return group.Versioned{}, fmt.Errorf("etcd: %s is no record of a group: it lacks a term, or its primary among those in sync", s.key)
 	}
-	v = group.Versioned{Version: kvs[0].Version, Record: group.Record{Term: in.Term, Primary: in.Primary}}
-	for _, m := range in.InSync {
-		v.InSync = append(v.InSync, group.Member(m))
-	}
+	v.Version = kvs[0].Version
 	return v, nil
 }
 

@@ -26,7 +26,7 @@ func (n *Node) Applied(term, offset uint64) []Action {
 }
 
 func (n *Node) ack(offset uint64) {
-	n.do = append(n.do, Send{n.known.Primary, Ack{n.ping.Term, n.ping.Sent, n.Self, offset}})
+	n.do = append(n.do, Send{n.known.Primary, Ack{n.ping.Term, n.ping.Sent, n.Self, offset, n.Address}})
 }
 
 // watch reads the record if the primary has been silent: there may be another one. If it is the same record, a member in

@@ -12,8 +12,7 @@ const answerWithin = 5 * time.Second
 // Driver runs a Node: it has the clock, asks the service, and hands messages over. Its methods may be called from any goroutine.
 type Driver struct {
 	service Service
-	send    func(Send)
-	changed func()
+	hooks   Hooks
 	calls   sync.WaitGroup // of the service, under way
 
 	mu    sync.Mutex // guards the rest
@@ -21,11 +20,19 @@ type Driver struct {
 	ended bool
 }
 
-// NewDriver returns the driver of a new Node. send takes a message to its member, or to all others if To is empty; it may lose
-// it, and must not wait. changed is called whenever held replies may leave, or never may, by then; it must not wait, either. They
-// are called from several goroutines, without a lock.
-func NewDriver(o Options, service Service, send func(Send), changed func()) *Driver {
-	return &Driver{service: service, send: send, changed: changed, node: New(o, Now())}
+// Hooks are what a driver asks of the store and its server. They are called from several goroutines, and must not wait.
+type Hooks struct {
+	// Send takes a message to its member, or to all others if To is empty. It may lose it.
+	Send func(Send)
+	// Changed is called, without a lock, whenever held replies may leave, or never may, by then.
+	Changed func()
+	// Offset is how far the node's own log has come: see Node.Move. It is called with the driver's lock held.
+	Offset func() uint64
+}
+
+// NewDriver returns the driver of a new Node.
+func NewDriver(o Options, service Service, h Hooks) *Driver {
+	return &Driver{service: service, hooks: h, node: New(o, Now())}
 }
 
 // Run drives the node until ctx ends. It is to be called once. From its end on the node is no primary.
@@ -45,7 +52,7 @@ func (d *Driver) Run(ctx context.Context) {
 	d.mu.Lock()
 	d.ended = true
 	d.mu.Unlock()
-	d.changed()
+	d.hooks.Changed()
 	d.calls.Wait()
 }
 
@@ -54,20 +61,21 @@ func (d *Driver) event(ctx context.Context, tell func(*Node) []Action) {
 	d.mu.Lock()
 	var do []Action
 	if !d.ended {
+		d.node.Move(d.hooks.Offset())
 		do = tell(d.node)
 	}
 	d.mu.Unlock()
 	for _, a := range do {
 		switch a := a.(type) {
 		case Send:
-			d.send(a)
+			d.hooks.Send(a)
 		case Read:
 			d.call(ctx, d.service.Read, (*Node).Answer)
 		case Swap:
 			d.call(ctx, func(ctx context.Context) (Versioned, error) { return d.service.Swap(ctx, a) }, (*Node).Learn)
 		}
 	}
-	d.changed()
+	d.hooks.Changed()
 }
 
 // call asks the service, and gives the node the answer. Only events of Run and of other calls ask for one.
@@ -85,9 +93,9 @@ func (d *Driver) call(ctx context.Context, ask func(context.Context) (Versioned,
 	})
 }
 
-// Move says how far the node's own log has come: see Node.Move.
-func (d *Driver) Move(offset uint64) {
-	d.event(context.Background(), func(n *Node) []Action { n.Move(offset); return nil })
+// Ping has a primary send pings now.
+func (d *Driver) Ping() {
+	d.event(context.Background(), func(n *Node) []Action { return n.SendPings(Now()) })
 }
 
 // Pinged takes a ping: see Node.Pinged.
@@ -112,6 +120,7 @@ type State struct {
 	TakesReads  bool
 	TakesWrites bool
 	Gate        uint64 // commits may be shown up to there
+	LeaseEnd    time.Duration
 }
 
 // State returns what the node is now.
@@ -122,7 +131,7 @@ func (d *Driver) State() State {
 		return State{Known: d.node.Known()}
 	}
 	now := Now()
-	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now)}
+	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now), d.node.LeaseEnd(now)}
 }
 
 // MayRead reports whether a read was up to date: from and to are what Now returned before and after it. See Node.MayRead.

@@ -24,6 +24,8 @@ type Ack struct {
 	Sent   time.Duration // of the newest ping that has arrived
 	Member Member
 	Offset uint64
+	// Address is where others reach the member; "" if it is as the record has it.
+	Address string
 }
 
 // An Action is what a Node asks for: Read, Swap or Send.

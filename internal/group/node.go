@@ -9,6 +9,10 @@ import (
 // Options are the same for all members of a group, except for Self.
 type Options struct {
 	Self Member
+	// Address is where others reach it, for the record; "" for none.
+	Address string
+	// Bootstrap has it make the record, with itself alone in sync, if there is none.
+	Bootstrap bool
 	// MinInSync is how many members have a write before it is acknowledged, the primary included.
 	MinInSync int
 	// StrictReads has a read wait for a ping that was sent after it and that all in sync have acknowledged.
@@ -52,8 +56,9 @@ type Node struct {
 
 // backup is what a primary knows of a member that follows it.
 type backup struct {
-	offset uint64
-	sent   time.Duration // of the newest ping that it has acknowledged
+	offset  uint64
+	sent    time.Duration // of the newest ping that it has acknowledged
+	address string        // "" if it has not said
 }
 
 // New returns a node that begins with reading the record. Its first Tick is to follow.
@@ -98,16 +103,32 @@ func (n *Node) Gate(now time.Duration) uint64 {
 // MayRead reports whether a read was up to date that was done between two times. It is to be asked after the read; a read that may
 // not be shown yet may be asked for again, but one of an earlier term never may be.
 func (n *Node) MayRead(from, to, now time.Duration) bool {
-	if !n.Serves(now) || from < max(n.since, n.promised+n.Patience) {
+	if now >= n.LeaseEnd(now) || from < max(n.since, n.promised+n.Patience) {
 		return false
 	}
 	for _, m := range n.counted() {
-		b := n.backups[m]
-		if b == nil || now >= b.sent+n.Lease || n.StrictReads && b.sent <= to {
+		if n.StrictReads && n.backups[m].sent <= to {
 			return false
 		}
 	}
 	return true
+}
+
+// LeaseEnd is until when reads of the node's term are up to date, as far as it is known now; 0 if the node does not serve, or a
+// member that counts has acknowledged nothing.
+func (n *Node) LeaseEnd(now time.Duration) time.Duration {
+	if !n.Serves(now) {
+		return 0
+	}
+	end := now + n.Lease
+	for _, m := range n.counted() {
+		b := n.backups[m]
+		if b == nil {
+			return 0
+		}
+		end = min(end, b.sent+n.Lease)
+	}
+	return end
 }
 
 // Tick is to be called often: each tenth of Interval.
@@ -126,6 +147,15 @@ func (n *Node) Tick(now time.Duration) []Action {
 	if n.IsPrimary() {
 		n.sendPings(now)
 		n.judge(now)
+	}
+	return n.done()
+}
+
+// SendPings sends pings before it is time for them.
+func (n *Node) SendPings(now time.Duration) []Action {
+	if n.IsPrimary() {
+		n.pinged = now - n.Interval
+		n.sendPings(now)
 	}
 	return n.done()
 }
@@ -159,11 +189,15 @@ func (n *Node) learn(now time.Duration, v Versioned) {
 func (n *Node) Answer(now time.Duration, v Versioned) []Action {
 	n.reading = v.Version == 0 // there is no record yet: Retry later
 	candidate := n.candidate && v.Version == n.known.Version
+	if n.reading && n.Bootstrap && n.known.Version == 0 {
+		n.claimed = 1
+		n.try(now, n.record(n.claimed, []Member{n.Self}))
+	}
 	n.learn(now, v)
 	n.candidate = false
 	if candidate && n.isDue(now) {
 		n.claimed = n.known.Term + 1
-		n.try(now, Record{n.claimed, n.Self.ID, n.heirs()})
+		n.try(now, n.record(n.claimed, n.heirs()))
 	}
 	return n.done()
 }
@@ -185,6 +219,28 @@ func (n *Node) ask(now time.Duration) {
 func (n *Node) try(now time.Duration, r Record) {
 	n.swap, n.swapped = &Swap{n.known.Version, r}, now
 	n.do = append(n.do, *n.swap)
+}
+
+// record is one with the node as primary.
+func (n *Node) record(term uint64, inSync []Member) Record {
+	r := Record{Term: term, Primary: n.Self.ID, InSync: inSync}
+	for _, m := range inSync {
+		address := n.known.Addresses[m.ID]
+		if b := n.backups[m]; b != nil && b.address != "" {
+			address = b.address
+		}
+		if m == n.Self && n.Address != "" {
+			address = n.Address
+		}
+		if address == "" {
+			continue
+		}
+		if r.Addresses == nil {
+			r.Addresses = make(map[string]string)
+		}
+		r.Addresses[m.ID] = address
+	}
+	return r
 }
 
 func (n *Node) done() []Action {

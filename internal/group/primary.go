@@ -47,6 +47,9 @@ func (n *Node) Acked(a Ack) {
 		n.backups[a.Member] = b
 	}
 	b.offset, b.sent = max(b.offset, a.Offset), max(b.sent, a.Sent)
+	if a.Address != "" {
+		b.address = a.Address
+	}
 	n.advance()
 }
 
@@ -65,7 +68,7 @@ func (n *Node) sendPings(now time.Duration) {
 	n.do = append(n.do, Send{"", p})
 }
 
-// judge swaps the members that are in sync, if others are than the record has: it removes those that have been silent, and
+// judge swaps the record if others are in sync than it has, or at other addresses: it removes those that have been silent, and
 // adds those that have everything that may have been shown. Until the outcome is known the old ones count and the new ones, too.
 func (n *Node) judge(now time.Duration) {
 	if n.swap != nil {
@@ -78,8 +81,8 @@ func (n *Node) judge(now time.Duration) {
 			next = append(next, m)
 		}
 	}
-	if !slices.Equal(next, n.known.InSync) {
-		n.try(now, Record{n.known.Term, n.Self.ID, next})
+	if r := n.record(n.known.Term, next); !slices.Equal(next, n.known.InSync) || !maps.Equal(r.Addresses, n.known.Addresses) {
+		n.try(now, r)
 	}
 }
 

@@ -5,15 +5,17 @@ import "slices"
 // Member is a store of the group. Its incarnation changes when it starts with a log that may be shorter than what it has
 // acknowledged: after the loss of power, unless every commit is synced.
 type Member struct {
-	ID          string
-	Incarnation uint64
+	ID          string `json:"id"`
+	Incarnation uint64 `json:"incarnation"`
 }
 
 // Record says who is primary. It is kept by a service whose compare-and-swap is linearizable, and changes in no other way.
 type Record struct {
-	Term    uint64   // positive; grows with each process that becomes primary
-	Primary string   // the ID of a member
-	InSync  []Member // those that have every acknowledged commit, the primary among them
+	Term    uint64   `json:"term"`    // positive; grows with each process that becomes primary
+	Primary string   `json:"primary"` // the ID of a member
+	InSync  []Member `json:"in_sync"` // those that have every acknowledged commit, the primary among them
+	// Addresses are where clients and other members reach those in sync, by ID, as far as they have said.
+	Addresses map[string]string `json:"addresses,omitempty"`
 }
 
 // Versioned is a Record with its version, which grows by each swap. The first one is 1.

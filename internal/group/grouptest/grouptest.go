@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ type member struct {
 	id     string
 	driver *group.Driver // of the life that runs
 	end    func()        // ends that one, and waits; nil: it is down
+
+	length atomic.Uint64 // of log: what the driver is told
 
 	mu   sync.Mutex // guards the rest
 	log  []uint64
@@ -83,11 +86,11 @@ func (m *member) start() {
 	d := group.NewDriver(group.Options{
 		Self: group.Member{ID: m.id}, MinInSync: 2,
 		Interval: 20 * ms, Silence: 200 * ms, Lease: 200 * ms, Patience: 400 * ms, Yield: 60 * ms, Retry: 100 * ms,
-	}, m.g.service, func(s group.Send) { m.send(s) }, func() {})
+	}, m.g.service, group.Hooks{Send: m.send, Changed: func() {}, Offset: m.length.Load})
 	var running sync.WaitGroup
 	m.mu.Lock()
 	m.line, m.driver = 0, d
-	d.Move(uint64(len(m.log)))
+	m.length.Store(uint64(len(m.log)))
 	m.end = func() { cancel(); running.Wait() }
 	m.mu.Unlock()
 	running.Go(func() { d.Run(ctx) })
@@ -180,7 +183,7 @@ func (m *member) follow(life *group.Driver, from string, term uint64, log []uint
 		m.log = slices.Clone(log)
 	}
 	m.line = term
-	life.Move(uint64(len(m.log)))
+	m.length.Store(uint64(len(m.log)))
 	life.Applied(term, uint64(len(m.log)))
 }
 
@@ -205,7 +208,7 @@ func (g *Group) Write() bool {
 		}
 		m.log = append(m.log, entry)
 		offset := uint64(len(m.log))
-		d.Move(offset)
+		m.length.Store(offset)
 		m.mu.Unlock()
 		m.stream(d)
 		for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(ms) {

@@ -162,6 +162,14 @@ type DB[Store, Tx, Keyspace any] struct {
 	// Orphans are the names in OrphansDir at this moment, also those of other files; a user deletes some. nil where there is
 	// no such directory.
 	Orphans func(s Store) (names []string, err error)
+	// Clock is the store's clock, Unix ms. PassUntil tells a store that takes the place of another one, and is no replica any more, up to
+	// which moment that one may have shown what was due as gone: it is not shown again, though the clock has not come that far.
+	Clock     func(s Store) int64
+	PassUntil func(s Store, moment int64) error
+	// Member is what SetMember has noted of the store as a member of a group; nil if it was noted in another store, of which this
+	// one is a backup, or not at all.
+	Member    func(s Store) []byte
+	SetMember func(s Store, value []byte) error
 	// BeginLoading makes empty shadows of all namespaces, for Shadow, in place of those of before. It fails where the store has
 	// more namespaces than can have shadows, or keys in their place.
 	BeginLoading func(s Store) error

@@ -30,6 +30,15 @@ func (b *bug) testName() string {
 	return strings.TrimSuffix(name, "$")
 }
 
+// module is the directory of the module that has the bug's test, and the test's package there. A nested module may notice a bug of this
+// one, which it replaces by what is here.
+func (b *bug) module() (dir, pkg string) {
+	if rest, ok := strings.CutPrefix(b.pkg, "./cluster/"); ok {
+		return filepath.Join(root, "cluster"), "./" + rest
+	}
+	return root, b.pkg
+}
+
 func readBugs(dir string) ([]*bug, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.bug"))
 	if err != nil {

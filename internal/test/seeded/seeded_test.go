@@ -137,8 +137,9 @@ func (b *bug) try(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "-overlay", overlay(t, files), b.pkg)
-	build.Dir = root
+	module, pkg := b.module()
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "-overlay", overlay(t, files), pkg)
+	build.Dir = module
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the code with the bug does not build: %v\n%s", err, out)
 	}

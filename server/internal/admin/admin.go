@@ -67,7 +67,7 @@ func Commands(of func(*command.Call) *Caller, reply, tracking []*command.Command
 	return slices.Concat(
 		[]*command.Command{client, pubSubCommand(source), configCommand(source), monitorCommand(source), introspect.Command(table), acl.Command(source.acl),
 			debug.Command(source.debug), latency.Command(source.latency), slowlog.Command(source.slowLog), slowlog.LogCommand(source.logs)},
-		serverCommands(source), persistenceCommands(source), replicationCommands(source), replicaofCommands(source), cluster.Commands(source.clusterNode),
+		serverCommands(source), persistenceCommands(source), replicationCommands(source), replicaofCommands(source), cluster.Commands(source.clusterView),
 	)
 }
 

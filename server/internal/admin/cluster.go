@@ -1,27 +1,77 @@
 package admin
 
 import (
+	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 )
 
+// clusterView is the cluster as a client finds it: the server alone, or the group that it is a member of, of which it is told the
+// primary and those in sync.
+func (of source) clusterView(c *command.Call) cluster.View {
+	a := of(c)
+	v := cluster.View{
+		Enabled: a.State.Options.Cluster, Store: a.State.Store, Preferred: a.State.Settings.Config.Get("cluster-preferred-endpoint-type"), IsTLS: a.IsTLS,
+		ReadOnly: &a.Client.ReadOnly, Redirect: a.Client.Redirect.Load(), MaxReply: a.State.Options.MaxReply,
+	}
+	m := a.State.Member
+	if m == nil {
+		self := a.clusterNode()
+		self.IsPrimary = true
+		v.Shard, v.Nodes = self.Name, []cluster.Node{self}
+		return v
+	}
+	known, place := m.Known(), m.Place()
+	v.Shard, v.Epoch, v.IsDown = place.Group, known.Term, !a.State.Following.IsReplica() && !a.State.Gate.Serves()
+	addresses := maps.Clone(known.Addresses)
+	if addresses == nil {
+		addresses = make(map[string]string)
+	}
+	addresses[place.ID] = place.Address
+	for _, id := range slices.Sorted(maps.Keys(addresses)) {
+		n := nodeAt(addresses[id])
+		n.Name, n.IsPrimary, n.IsSelf = place.Group+" "+id, id == known.Primary, id == place.ID
+		if n.IsPrimary {
+			v.Nodes = slices.Insert(v.Nodes, 0, n)
+		} else {
+			v.Nodes = append(v.Nodes, n)
+		}
+	}
+	return v
+}
+
+// busPort is what clients are told, as much higher than the port as in Redis.
+const busPort = 10000
+
+// nodeAt is a member of a group where the others reach it, by an address or by name.
+func nodeAt(address string) (n cluster.Node) {
+	host, port, _ := net.SplitHostPort(address) // checked
+	n.IP = host
+	if net.ParseIP(host) == nil {
+		n.Hostname = host
+	}
+	n.Port, _ = strconv.Atoi(port) // checked
+	n.BusPort = n.Port + busPort
+	return n
+}
+
 // clusterNode is this server as a client finds it: where the settings announce it, or else where this client has found
 // it. So a client that came through a forwarded port and one on this machine are each told an address that works for
 // them; a client of a Unix socket is told the port of the TCP listener and no host, which clients take for the one that
 // they know.
-func (of source) clusterNode(c *command.Call) cluster.Node {
-	a := of(c)
+func (a *Caller) clusterNode() cluster.Node {
 	setting := a.State.Settings.Config.Get
 	number := func(name string) int {
 		n, _ := strconv.Atoi(setting(name)) // checked
 		return n
 	}
 	n := cluster.Node{
-		Enabled: a.State.Options.Cluster, Store: a.State.Store, IP: setting("cluster-announce-ip"), Hostname: setting("cluster-announce-hostname"),
-		Preferred: setting("cluster-preferred-endpoint-type"), IsTLS: a.IsTLS, ReadOnly: &a.Client.ReadOnly, Redirect: a.Client.Redirect.Load(), MaxReply: a.State.Options.MaxReply,
+		Name: fmt.Sprintf("%x", a.State.Store.Log().StoreID()), IsSelf: true, IP: setting("cluster-announce-ip"), Hostname: setting("cluster-announce-hostname"),
 	}
 	host, port, err := net.SplitHostPort(a.Client.Local)
 	if err != nil { // a Unix socket
@@ -35,7 +85,7 @@ func (of source) clusterNode(c *command.Call) cluster.Node {
 		n.Port, _ = strconv.Atoi(port)
 	}
 	if n.BusPort = number("cluster-announce-bus-port"); n.BusPort == 0 {
-		n.BusPort = n.Port + 10000 // nothing listens there
+		n.BusPort = n.Port + busPort
 	}
 	return n
 }

@@ -10,6 +10,9 @@ import (
 // failoverCommand is FAILOVER. It replies when writes are paused; INFO says how far the rest is. The order of its refusals is
 // Redis's.
 func failoverCommand(a *Caller, c *command.Call) error {
+	if a.State.Member != nil {
+		return shared.ErrOfGroup
+	}
 	if a.State.Options.Cluster {
 		return command.Error("ERR FAILOVER not allowed in cluster mode.")
 	}

@@ -21,6 +21,9 @@ func replicaofCommands(of source) []*command.Command {
 // replicaofCommand is REPLICAOF and SLAVEOF. What it says survives a restart. Within an EXEC that has locked keys it takes
 // effect after the commit.
 func replicaofCommand(a *Caller, c *command.Call) error {
+	if a.State.Member != nil {
+		return shared.ErrOfGroup
+	}
 	if a.State.Options.Cluster {
 		return command.Error("ERR REPLICAOF not allowed in cluster mode.")
 	}

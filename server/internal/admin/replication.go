@@ -79,6 +79,12 @@ func replconfCommand(a *Caller, c *command.Call) error {
 				return command.Errorf("ERR Unrecognized version format: %s", command.Quoted(c.Arg(i+1)))
 			}
 			peer.Valkey = version
+		case c.Args.Is(i, "group") && a.State.Member != nil:
+			m, err := a.State.Member.Greeted(string(c.Arg(i + 1)))
+			if err != nil {
+				return err
+			}
+			peer.Member = m
 		case c.Args.Is(i, "ack"), c.Args.Is(i, "getack"):
 			return shared.ErrNoReply // of one that is no replica: nothing, as in Redis
 		default:

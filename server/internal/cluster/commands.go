@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -14,44 +15,71 @@ import (
 
 const (
 	errNoCluster    command.Error = "ERR This instance has cluster support disabled"
-	errFixedCluster command.Error = "ERR This cluster cannot be changed: it has one node, which owns all slots"
+	errFixedCluster command.Error = "ERR This cluster cannot be changed by commands: a server owns all slots, or the group that it is a member of"
 )
 
-// Node is the server as one of its clients sees it.
+// Node is a server of the cluster as clients find it.
 type Node struct {
-	Enabled       bool // cluster-enabled
-	Store         *db.Store
-	IP, Hostname  string // where clients find it
-	Port, BusPort int
-	Preferred     string       // cluster-preferred-endpoint-type: how the node is named to clients
-	IsTLS         bool         // the client's connection is encrypted
-	ReadOnly      *atomic.Bool // what READONLY has set
-	Redirect      bool         // the client is sent to a replica's master, unless it has set that
-	MaxReply      int          // bytes
+	Name         string // of which its id is made
+	IP, Hostname string
+	Port         int
+	BusPort      int // where nothing listens
+	IsPrimary    bool
+	IsSelf       bool // it is the server that is asked
 }
 
-// id is an id of the store as that of a node or a shard, which is the same whenever the store is opened.
-func (n *Node) id(of string) string {
-	sum := sha1.Sum(fmt.Appendf(nil, "%s %x", of, n.Store.Log().StoreID()))
+// ID is a text, which is the same on all nodes and after each start, as Redis has ids: 40 digits.
+func ID(of string) string {
+	sum := sha1.Sum([]byte(of))
 	return hex.EncodeToString(sum[:])
 }
 
-// preferred is how the node is named to clients; ok is false if they shall use the
+func (n *Node) id() string { return ID("node " + n.Name) }
+
+// View is the cluster as a server of it knows it, and one of its clients.
+type View struct {
+	Enabled   bool // cluster-enabled
+	Store     *db.Store
+	Shard     string       // the name of the shard, the only one, of which its id is made
+	Nodes     []Node       // the primary, if there is one, is the first
+	Epoch     uint64       // grows with each primary
+	IsDown    bool         // the server serves nothing
+	Preferred string       // cluster-preferred-endpoint-type: how nodes are named to clients
+	IsTLS     bool         // the client's connection is encrypted
+	ReadOnly  *atomic.Bool // what READONLY has set
+	Redirect  bool         // the client is sent to a replica's master, unless it has set that
+	MaxReply  int          // bytes
+}
+
+// self is the server that is asked.
+func (v *View) self() *Node {
+	return &v.Nodes[slices.IndexFunc(v.Nodes, func(n Node) bool { return n.IsSelf })]
+}
+
+// primary is the node that owns all slots; nil if there is none at the moment.
+func (v *View) primary() *Node {
+	if n := &v.Nodes[0]; n.IsPrimary {
+		return n
+	}
+	return nil
+}
+
+// preferred is how a node is named to clients; ok is false if they shall use the
 // address that they know.
-func (n *Node) preferred() (name string, ok bool) {
+func (v *View) preferred(n *Node) (name string, ok bool) {
 	switch {
-	case n.Preferred == "unknown-endpoint":
+	case v.Preferred == "unknown-endpoint":
 		return "", false
-	case n.Preferred == "hostname" && n.Hostname != "":
+	case v.Preferred == "hostname" && n.Hostname != "":
 		return n.Hostname, true
-	case n.Preferred == "hostname":
+	case v.Preferred == "hostname":
 		return "?", true
 	}
 	return n.IP, true
 }
 
 // refuseChange answers what would change the cluster.
-func refuseChange(*Node, *command.Call) error { return errFixedCluster }
+func refuseChange(*View, *command.Call) error { return errFixedCluster }
 
 const (
 	reads   = command.Stale
@@ -59,28 +87,28 @@ const (
 	changes = admin | command.NoAsyncLoading
 )
 
-// asker is what finds the node at each call.
-type asker func(*command.Call) Node
+// asker is what finds the cluster at each call.
+type asker func(*command.Call) View
 
 // inCluster makes a handler that needs cluster mode.
-func (at asker) inCluster(run func(*Node, *command.Call) error) func(*command.Call) error {
+func (at asker) inCluster(run func(*View, *command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
-		n := at(c)
-		if !n.Enabled {
+		v := at(c)
+		if !v.Enabled {
 			return errNoCluster
 		}
-		return run(&n, c)
+		return run(&v, c)
 	}
 }
 
 // setReadOnly makes a handler of READONLY or READWRITE, which mean something in cluster mode and after CLIENT CAPA redirect.
 func (at asker) setReadOnly(to bool) func(*command.Call) error {
 	return func(c *command.Call) error {
-		n := at(c)
-		if !n.Enabled && !n.Redirect {
+		v := at(c)
+		if !v.Enabled && !v.Redirect {
 			return errNoCluster
 		}
-		n.ReadOnly.Store(to)
+		v.ReadOnly.Store(to)
 		return c.OK()
 	}
 }
@@ -91,13 +119,13 @@ func (at asker) change(name string, arity int, flags command.Flag) *command.Comm
 }
 
 // question is a row of CLUSTER that has an answer.
-func (at asker) question(name string, arity int, flags command.Flag, run func(*Node, *command.Call) error) *command.Command {
+func (at asker) question(name string, arity int, flags command.Flag, run func(*View, *command.Call) error) *command.Command {
 	return &command.Command{Name: "cluster|" + name, Arity: arity, Flags: flags, Run: at.inCluster(run)}
 }
 
-// Commands are CLUSTER and its like. node is asked at each call.
-func Commands(node func(*command.Call) Node) []*command.Command {
-	at := asker(node)
+// Commands are CLUSTER and its like. view is asked at each call.
+func Commands(view func(*command.Call) View) []*command.Command {
+	at := asker(view)
 	return command.InGroup(command.GroupCluster, []*command.Command{
 		{Name: "cluster", Arity: -2, Subcommands: at.subcommands()},
 		{Name: "readonly", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
@@ -105,7 +133,7 @@ func Commands(node func(*command.Call) Node) []*command.Command {
 		{Name: "readwrite", Arity: 1, Flags: command.AnyState | command.Fast | command.ConnectionCategory,
 			Run: at.setReadOnly(false)},
 		{Name: "asking", Arity: 1, Flags: command.Fast | command.ConnectionCategory,
-			Run: at.inCluster(func(_ *Node, c *command.Call) error { return c.OK() })},
+			Run: at.inCluster(func(_ *View, c *command.Call) error { return c.OK() })},
 	})
 }
 
@@ -115,7 +143,7 @@ func (at asker) subcommands() []*command.Command {
 		at.change("addslots", -3, changes),
 		at.change("addslotsrange", -4, changes),
 		at.change("bumpepoch", 2, changes),
-		at.question("count-failure-reports", 3, admin, ofThisNode(0)),
+		at.question("count-failure-reports", 3, admin, replyFailures),
 		at.question("countkeysinslot", 3, reads, replyCountKeys),
 		at.change("delslots", -3, changes),
 		at.change("delslotsrange", -4, changes),
@@ -123,35 +151,50 @@ func (at asker) subcommands() []*command.Command {
 		at.change("flushslots", 2, changes),
 		at.change("forget", 3, changes),
 		at.question("getkeysinslot", 4, reads, replyGetKeys),
-		at.question("help", 2, command.AnyState, func(_ *Node, c *command.Call) error { return command.Help(c) }),
+		at.question("help", 2, command.AnyState, func(_ *View, c *command.Call) error { return command.Help(c) }),
 		at.question("info", 2, reads, replyInfo),
-		at.question("keyslot", 3, reads, func(_ *Node, c *command.Call) error { return c.Int(SlotOf(c.Arg(2)), nil) }),
-		at.question("links", 2, reads, func(_ *Node, c *command.Call) error { c.Out.Array(0); return nil }),
+		at.question("keyslot", 3, reads, func(_ *View, c *command.Call) error { return c.Int(SlotOf(c.Arg(2)), nil) }),
+		at.question("links", 2, reads, func(_ *View, c *command.Call) error { c.Out.Array(0); return nil }),
 		at.change("meet", -4, changes),
-		at.question("myid", 2, reads, func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("node")); return nil }),
-		at.question("myshardid", 2, reads, func(n *Node, c *command.Call) error { c.Out.BulkString(n.id("shard")); return nil }),
+		at.question("myid", 2, reads, func(v *View, c *command.Call) error { c.Out.BulkString(v.self().id()); return nil }),
+		at.question("myshardid", 2, reads, func(v *View, c *command.Call) error { c.Out.BulkString(v.shard()); return nil }),
 		at.question("nodes", 2, reads, replyNodes),
-		at.question("replicas", 3, admin, ofThisNode([]any{})),
+		at.question("replicas", 3, admin, replyReplicas),
 		at.change("replicate", 3, changes),
 		at.change("reset", -2, admin|command.NoScript),
-		at.question("saveconfig", 2, changes, func(_ *Node, c *command.Call) error { return c.OK() }),
+		at.question("saveconfig", 2, changes, func(_ *View, c *command.Call) error { return c.OK() }),
 		at.change("set-config-epoch", 3, changes),
 		at.change("setslot", -4, changes),
 		at.question("shards", 2, reads, replyShards),
-		at.question("slaves", 3, admin, ofThisNode([]any{})),
+		at.question("slaves", 3, admin, replyReplicas),
 		at.question("slots", 2, reads, replySlots),
 	}
 }
 
+// shard is the id of the shard.
+func (v *View) shard() string { return ID("shard " + v.Shard) }
+
+// owned is how many slots have an owner.
+func (v *View) owned() int {
+	if v.primary() == nil {
+		return 0
+	}
+	return Slots
+}
+
 // replyInfo is CLUSTER INFO.
-func replyInfo(_ *Node, c *command.Call) error {
+func replyInfo(v *View, c *command.Call) error {
+	state := "ok"
+	if v.IsDown || v.primary() == nil {
+		state = "fail"
+	}
 	var text strings.Builder
 	for _, field := range []struct {
 		name  string
 		value any
 	}{
-		{"state", "ok"}, {"slots_assigned", Slots}, {"slots_ok", Slots}, {"slots_pfail", 0}, {"slots_fail", 0}, {"known_nodes", 1}, {"size", 1},
-		{"current_epoch", 0}, {"my_epoch", 0}, {"stats_messages_sent", 0}, {"stats_messages_received", 0},
+		{"state", state}, {"slots_assigned", v.owned()}, {"slots_ok", v.owned()}, {"slots_pfail", 0}, {"slots_fail", 0}, {"known_nodes", len(v.Nodes)}, {"size", 1},
+		{"current_epoch", v.Epoch}, {"my_epoch", v.Epoch}, {"stats_messages_sent", 0}, {"stats_messages_received", 0},
 	} {
 		fmt.Fprintf(&text, "cluster_%s:%v\r\n", field.name, field.value)
 	}
@@ -160,54 +203,127 @@ func replyInfo(_ *Node, c *command.Call) error {
 	return nil
 }
 
-// replyNodes is CLUSTER NODES.
-func replyNodes(n *Node, c *command.Call) error {
-	hostname := ""
+// line is a node as CLUSTER NODES has it.
+func (v *View) line(n *Node) string {
+	flags, master, slots, hostname := "master", "-", "", ""
+	switch p := v.primary(); {
+	case n.IsPrimary:
+		slots = fmt.Sprintf(" 0-%d", Slots-1)
+	case p != nil:
+		flags, master = "slave", p.id()
+	default:
+		flags = "slave"
+	}
+	if n.IsSelf {
+		flags = "myself," + flags
+	}
 	if n.Hostname != "" {
 		hostname = "," + n.Hostname
 	}
-	c.Out.Verbatim("txt", fmt.Sprintf("%s %s:%d@%d%s myself,master - 0 0 0 connected 0-%d\n", n.id("node"), n.IP, n.Port, n.BusPort, hostname, Slots-1))
+	return fmt.Sprintf("%s %s:%d@%d%s %s %s 0 0 %d connected%s", n.id(), n.IP, n.Port, n.BusPort, hostname, flags, master, v.Epoch, slots)
+}
+
+// replyNodes is CLUSTER NODES.
+func replyNodes(v *View, c *command.Call) error {
+	var text strings.Builder
+	for i := range v.Nodes {
+		text.WriteString(v.line(&v.Nodes[i]) + "\n")
+	}
+	c.Out.Verbatim("txt", text.String())
 	return nil
 }
 
-// replySlots is CLUSTER SLOTS. What the preferred name of the node leaves out follows it.
-func replySlots(n *Node, c *command.Call) error {
-	more := []command.Fact{}
-	if n.Preferred != "ip" {
-		more = append(more, command.Fact{Name: "ip", Value: n.IP})
+// replyReplicas is CLUSTER REPLICAS, and SLAVES.
+func replyReplicas(v *View, c *command.Call) error {
+	n, err := v.named(c)
+	if err != nil {
+		return err
 	}
-	if n.Preferred != "hostname" && n.Hostname != "" {
-		more = append(more, command.Fact{Name: "hostname", Value: n.Hostname})
+	if !n.IsPrimary {
+		return command.Error("ERR The specified node is not a master")
 	}
-	var preferred any
-	if name, known := n.preferred(); known {
-		preferred = name
+	lines := []any{}
+	for i := range v.Nodes {
+		if other := &v.Nodes[i]; !other.IsPrimary {
+			lines = append(lines, v.line(other))
+		}
 	}
-	return c.Reply([]any{[]any{0, Slots - 1, []any{preferred, n.Port, n.id("node"), more}}})
+	return c.Reply(lines)
+}
+
+// replyFailures is CLUSTER COUNT-FAILURE-REPORTS: nodes report none.
+func replyFailures(v *View, c *command.Call) error {
+	if _, err := v.named(c); err != nil {
+		return err
+	}
+	return c.Int(0, nil)
+}
+
+// named is the node whose id is argument 2.
+func (v *View) named(c *command.Call) (*Node, error) {
+	i := slices.IndexFunc(v.Nodes, func(n Node) bool { return n.id() == string(c.Arg(2)) })
+	if i < 0 {
+		return nil, command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
+	}
+	return &v.Nodes[i], nil
+}
+
+// replySlots is CLUSTER SLOTS. What the preferred name of a node leaves out follows it.
+func replySlots(v *View, c *command.Call) error {
+	if v.primary() == nil {
+		return c.Reply([]any{})
+	}
+	all := []any{0, Slots - 1}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		more := []command.Fact{}
+		if v.Preferred != "ip" {
+			more = append(more, command.Fact{Name: "ip", Value: n.IP})
+		}
+		if v.Preferred != "hostname" && n.Hostname != "" {
+			more = append(more, command.Fact{Name: "hostname", Value: n.Hostname})
+		}
+		var preferred any
+		if name, known := v.preferred(n); known {
+			preferred = name
+		}
+		all = append(all, []any{preferred, n.Port, n.id(), more})
+	}
+	return c.Reply([]any{all})
 }
 
 // replyShards is CLUSTER SHARDS.
-func replyShards(n *Node, c *command.Call) error {
-	port := "port"
-	if n.IsTLS {
+func replyShards(v *View, c *command.Call) error {
+	port, slots, nodes := "port", []any{}, []any{}
+	if v.IsTLS {
 		port = "tls-port"
 	}
-	name, _ := n.preferred()
-	node := []command.Fact{{Name: "id", Value: n.id("node")}, {Name: port, Value: n.Port}, {Name: "ip", Value: n.IP}, {Name: "endpoint", Value: name}}
-	if n.Hostname != "" {
-		node = append(node, command.Fact{Name: "hostname", Value: n.Hostname})
+	if v.primary() != nil {
+		slots = []any{0, Slots - 1}
 	}
-	node = append(node, command.Fact{Name: "role", Value: "master"}, command.Fact{Name: "replication-offset", Value: 0}, command.Fact{Name: "health", Value: "online"})
-	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: []any{0, Slots - 1}}, {Name: "nodes", Value: []any{node}}}})
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		name, _ := v.preferred(n)
+		role := "replica"
+		if n.IsPrimary {
+			role = "master"
+		}
+		node := []command.Fact{{Name: "id", Value: n.id()}, {Name: port, Value: n.Port}, {Name: "ip", Value: n.IP}, {Name: "endpoint", Value: name}}
+		if n.Hostname != "" {
+			node = append(node, command.Fact{Name: "hostname", Value: n.Hostname})
+		}
+		nodes = append(nodes, append(node, command.Fact{Name: "role", Value: role}, command.Fact{Name: "replication-offset", Value: 0}, command.Fact{Name: "health", Value: "online"}))
+	}
+	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: slots}, {Name: "nodes", Value: nodes}}})
 }
 
 // eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so
 // without keeping any locked in between.
-func (n *Node) eachKeyInSlot(c *command.Call, slot int64, fn func(key string) bool) error {
+func (v *View) eachKeyInSlot(c *command.Call, slot int64, fn func(key string) bool) error {
 	if c.Queued {
 		return errQueuedScan
 	}
-	space, err := n.Store.Use(0)
+	space, err := v.Store.Use(0)
 	if err != nil {
 		return err
 	}
@@ -237,7 +353,7 @@ const keyOverhead = 32
 const errQueuedScan command.Error = "ERR CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT are not allowed within MULTI or a script"
 
 // replyCountKeys is CLUSTER COUNTKEYSINSLOT.
-func replyCountKeys(n *Node, c *command.Call) error {
+func replyCountKeys(v *View, c *command.Call) error {
 	slot, err := c.Args.ParseInt(2)
 	switch {
 	case err != nil:
@@ -246,12 +362,12 @@ func replyCountKeys(n *Node, c *command.Call) error {
 		return command.Error("ERR Invalid slot")
 	}
 	count := 0
-	err = n.eachKeyInSlot(c, slot, func(string) bool { count++; return true })
+	err = v.eachKeyInSlot(c, slot, func(string) bool { count++; return true })
 	return c.Int(count, err)
 }
 
 // replyGetKeys is CLUSTER GETKEYSINSLOT.
-func replyGetKeys(n *Node, c *command.Call) error {
+func replyGetKeys(v *View, c *command.Call) error {
 	slot, ok := number.ParseInt(c.Arg(2))
 	most, okCount := number.ParseInt(c.Arg(3))
 	switch {
@@ -262,25 +378,15 @@ func replyGetKeys(n *Node, c *command.Call) error {
 	}
 	var keys []string
 	size := 0
-	err := n.eachKeyInSlot(c, slot, func(key string) bool {
+	err := v.eachKeyInSlot(c, slot, func(key string) bool {
 		if int64(len(keys)) < most {
 			keys = append(keys, key)
 			size += len(key) + keyOverhead
 		}
-		return int64(len(keys)) < most && size <= n.MaxReply
+		return int64(len(keys)) < most && size <= v.MaxReply
 	})
 	if err != nil {
 		return err
 	}
 	return c.Names(keys)
-}
-
-// ofThisNode replies with a value if argument 2 is the id of this node.
-func ofThisNode(value any) func(*Node, *command.Call) error {
-	return func(n *Node, c *command.Call) error {
-		if string(c.Arg(2)) != n.id("node") {
-			return command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
-		}
-		return c.Reply(value)
-	}
 }

@@ -44,15 +44,33 @@ func SlotOf[K []byte | string](key K) int {
 	return int(crc % Slots)
 }
 
-// sameSlot reports whether all keys, and all shard channels, of a request have one slot.
-func sameSlot(cmd *command.Command, args [][]byte) bool {
-	if len(cmd.Keys) == 0 && len(cmd.Channels) == 0 || len(args) <= 2 {
-		return true
+// names are the keys, and the shard channels, of a request.
+func names(cmd *command.Command, args [][]byte) []string {
+	if len(cmd.Keys) == 0 && len(cmd.Channels) == 0 {
+		return nil
 	}
 	names := cmd.AppendKeys(nil, args)
 	for i := range cmd.Channels {
 		names = cmd.Channels[i].Append(names, args)
 	}
+	return names
+}
+
+// SlotOfRequest is the slot of the keys, and of the shard channels, of a request that Refuses does not refuse; ok is false if it names
+// none.
+func SlotOfRequest(cmd *command.Command, args [][]byte) (slot int, ok bool) {
+	if names := names(cmd, args); len(names) > 0 {
+		return SlotOf(names[0]), true
+	}
+	return 0, false
+}
+
+// sameSlot reports whether all keys, and all shard channels, of a request have one slot.
+func sameSlot(cmd *command.Command, args [][]byte) bool {
+	if len(args) <= 2 {
+		return true
+	}
+	names := names(cmd, args)
 	if len(names) == 0 {
 		return true
 	}

@@ -19,7 +19,7 @@ func refusal(r *Request, s *Situation) error {
 		}
 	}
 	if s.State.Options.Cluster {
-		if err := refusesInCluster(r, s.Multi); err != nil {
+		if err := refusesInCluster(r, s); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func refusal(r *Request, s *Situation) error {
 	if err := s.State.RefusesGrowth(cmd, s.Multi != nil && s.Multi.Grows, !s.InLoop); err != nil {
 		return err
 	}
-	if s.State.Gate != nil && !s.State.Following.IsReplica() {
+	if s.State.Gate != nil {
 		if err := refusesAsMember(r, s); err != nil {
 			return err
 		}
@@ -65,24 +65,47 @@ func refusesAsReplica(r *Request, s *Situation) error {
 	return nil
 }
 
-// refusesAsMember says why a member of a group that has no master does not execute a request: it is not sure to be the primary.
+// refusesAsMember says why a member of a group does not execute a request: it is not sure to be the primary, and follows none yet.
 func refusesAsMember(r *Request, s *Situation) error {
 	cmd := r.Command
 	isOfData := cmd.Flags&(command.ReadOnly|command.Write|command.RunsScript) != 0 || cmd.Name == "exec" && s.Multi != nil
-	if isOfData && !s.State.Gate.Serves() {
+	if isOfData && !s.State.Gate.Answers() {
 		return shared.ErrNoPrimary
 	}
 	return nil
 }
 
-// refusesInCluster says why a server in cluster mode does not execute a request. All slots are its own, so it never
-// redirects: what it refuses is keys of several slots in one request, as any node would. An EXEC is refused as a whole
+// refusesInCluster says why a server in cluster mode does not execute a request: keys of several slots in one, as any node would, and keys
+// on a member of a group that is not the primary, unless the client wants to read what that has. An EXEC is refused as a whole
 // if the keys of its commands are of several slots, though each command has keys of one.
-func refusesInCluster(r *Request, m *Multi) error {
-	if r.Command.Name == "exec" && m != nil && !m.hasOneSlot() {
+func refusesInCluster(r *Request, s *Situation) error {
+	isExec := r.Command.Name == "exec" && s.Multi != nil
+	if isExec && !s.Multi.hasOneSlot() {
 		return cluster.ErrCrossSlot
 	}
-	return cluster.Refuses(r.Command, r.Args)
+	if err := cluster.Refuses(r.Command, r.Args); err != nil {
+		return err
+	}
+	if s.State.Member == nil || !s.State.Following.IsReplica() {
+		return nil
+	}
+	writes := r.Command.IsWrite() || isExec && s.Multi.Writes
+	if s.Client.ReadOnly.Load() && !writes {
+		return nil
+	}
+	slot, ok := cluster.SlotOfRequest(r.Command, r.Args)
+	if isExec && len(s.Multi.Keys) > 0 {
+		slot, ok = cluster.SlotOf(s.Multi.Keys[0]), true
+	}
+	if !ok {
+		return nil
+	}
+	known := s.State.Member.Known()
+	address := known.Addresses[known.Primary]
+	if address == "" || known.Primary == s.State.Member.Place().ID { // which this server is about to become
+		return shared.ErrNoPrimary
+	}
+	return command.Errorf("MOVED %d %s", slot, address)
 }
 
 // VerifiesPassword reports whether a request may take the time of a slow hash to verify a password.

@@ -57,6 +57,7 @@ type Gate struct {
 	serves   atomic.Bool   // the term has begun, and not ended
 	writes   atomic.Bool   // as many members are in sync as a write needs
 	patience atomic.Int64  // of Wait
+	rounds   atomic.Int64  // all in sync have acknowledged the stream of the term up to there
 
 	slots [Slots]atomic.Uint64 // the newest commit of a key with this hash
 
@@ -107,6 +108,7 @@ func (g *Gate) Follow(ticket uint64) {
 	g.begin(ticket, false)
 	g.lease.Store(math.MaxInt64)
 	g.hidden.Store(math.MaxUint64)
+	g.rounds.Store(math.MaxInt64)
 }
 
 func (g *Gate) begin(ticket uint64, leads bool) {
@@ -116,6 +118,7 @@ func (g *Gate) begin(ticket uint64, leads bool) {
 	g.end()
 	g.leads = leads
 	g.term.Add(1)
+	g.rounds.Store(0)
 	g.first.Store(ticket) // before hidden: see isShown
 	g.all.Store(ticket)
 	g.newest.Store(ticket)
@@ -176,6 +179,19 @@ func (g *Gate) Confirm(offset int64) {
 	g.notify()
 }
 
+// Round says that all members in sync have acknowledged the stream up to an offset, at whatever time, and however few they are.
+func (g *Gate) Round(offset int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.serves.Load() && offset > g.rounds.Load() {
+		g.rounds.Store(offset)
+		g.notify()
+	}
+}
+
+// HasRound reports whether all in sync have acknowledged a byte of the stream: so they followed this primary after it was written.
+func (g *Gate) HasRound(offset int64) bool { return g.rounds.Load() >= offset }
+
 // Extend says until when the primary has the lease, and whether as many members are in sync as a write needs. It lets those go on who
 // wait because the lease is over.
 func (g *Gate) Extend(until time.Duration, takesWrites bool) {
@@ -208,7 +224,13 @@ func (g *Gate) Serves() bool { return g.serves.Load() && g.hasLease() }
 // TooFew reports whether fewer members are in sync than a write needs.
 func (g *Gate) TooFew() bool { return g.serves.Load() && !g.writes.Load() }
 
-func (g *Gate) hasLease() bool { return int64(g.now()) < g.lease.Load() }
+// Answers reports whether the server may answer at all: it serves, or follows.
+func (g *Gate) Answers() bool { return g.hasLease() }
+
+func (g *Gate) hasLease() bool {
+	until := g.lease.Load()
+	return until == math.MaxInt64 || int64(g.now()) < until
+}
 
 // seed is that of all hashes in the process.
 var seed = maphash.MakeSeed()
@@ -251,15 +273,22 @@ func (g *Gate) Outcome(ticket uint64) error {
 // Wait waits until a reply may leave that owes a ticket, or never may, but not longer than the patience: for the confirmation, and for
 // the lease while it is over.
 func (g *Gate) Wait(ticket uint64) error {
+	return g.await(func() bool { return g.Shows(ticket) }, func() bool { return ticket < g.first.Load() })
+}
+
+// WaitRound is Wait for HasRound.
+func (g *Gate) WaitRound(offset int64) error {
+	return g.await(func() bool { return g.HasRound(offset) }, func() bool { return false })
+}
+
+// await waits for a condition, unless the term ends, or it never will hold.
+func (g *Gate) await(holds, never func() bool) error {
 	var late <-chan time.Time
-	for {
-		if g.Shows(ticket) {
-			return nil
-		}
+	for !holds() {
 		g.mu.Lock()
-		if !g.serves.Load() || ticket < g.first.Load() || g.Shows(ticket) {
+		if !g.serves.Load() || never() || holds() {
 			g.mu.Unlock()
-			return g.Outcome(ticket)
+			break
 		}
 		if g.changed == nil {
 			g.changed = make(chan struct{})
@@ -273,8 +302,13 @@ func (g *Gate) Wait(ticket uint64) error {
 		}
 		select {
 		case <-changed:
+			continue
 		case <-late:
-			return g.Outcome(ticket)
 		}
+		break
 	}
+	if holds() {
+		return nil
+	}
+	return ErrUnknown
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/resp"
 )
 
@@ -19,6 +20,14 @@ type Peer struct {
 	PSYNC2  bool   // it takes another id with CONTINUE
 	Valkey  int    // its version as ParseVersion has it; 0: it has not said, as Redis never does
 	RDBOnly bool   // it wants the file, and no stream
+	Member  *Membership
+}
+
+// Membership is what a replica is in the group of the primary that it follows.
+type Membership struct {
+	group.Member
+	Term    uint64 // of the primary
+	Address string // where others reach the member
 }
 
 // Ask is what a replica asks for.
@@ -94,6 +103,7 @@ type Feeder struct {
 	acked     int64     // offset that it has acknowledged
 	onDisk    int64     // offset up to which all is on its disk, as it says; -1: it has not said
 	heard     time.Time // when it last sent something
+	groupAck  string    // the newest that it says as a member of a group; "" for none
 	kept      time.Time // when the last newline was sent to it
 	aboveSoft time.Time // since when more waits for it than Limits.Soft
 }
@@ -306,6 +316,9 @@ func (f *Feeder) In(in []byte, now time.Time) (acknowledged bool, err error) {
 			return acknowledged, nil
 		}
 		if len(args) < 3 || !isWord(args[0], "replconf") || !isWord(args[1], "ack") {
+			if len(args) == 3 && isWord(args[0], "replconf") && isWord(args[1], "groupack") && f.phase == online {
+				f.groupAck = string(args[2])
+			}
 			continue // as in Redis, there are no replies to a replica
 		}
 		offset, err := strconv.ParseInt(string(args[2]), 10, 64)
@@ -327,6 +340,14 @@ func (f *Feeder) In(in []byte, now time.Time) (acknowledged bool, err error) {
 			f.onDisk, acknowledged = onDisk, true
 		}
 	}
+}
+
+// takeGroupAck takes the newest thing that a member of a group has said, and how long the stream is.
+func (f *Feeder) takeGroupAck() (ack string, offset int64) {
+	f.stream.mu.Lock()
+	defer f.stream.mu.Unlock()
+	ack, f.groupAck = f.groupAck, ""
+	return ack, f.stream.offset
 }
 
 func isWord(arg []byte, lower string) bool {

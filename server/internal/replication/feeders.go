@@ -33,6 +33,8 @@ type Feeders struct {
 	Stream   *Stream
 	store    *db.Store
 	Gate     *gate.Gate // of a member of a group; nil without one. It is set before Start, or else BeginTerm ends the stream that goes on
+	// GroupAcked is told what a member of a group says, and how long the stream is; nil without a group.
+	GroupAcked func(m *Membership, ack string, offset int64)
 
 	snapshots chan struct{} // has an element for each that is open
 
@@ -249,12 +251,28 @@ func (m *Feeders) In(f *Feeder, in []byte, now time.Time) error {
 	if acknowledged {
 		m.acknowledged()
 	}
+	if f.ask.Member != nil && m.GroupAcked != nil {
+		if ack, offset := f.takeGroupAck(); ack != "" {
+			m.GroupAcked(f.ask.Member, ack, offset)
+		}
+	}
 	return err
 }
 
 // Ping lets the stream have a PING when it is time for one.
 func (m *Feeders) Ping(now time.Time) {
 	m.Stream.Ping(now, time.Duration(m.Settings.PingPeriod.Load())*time.Second)
+}
+
+// PingGroup adds a ping of the primary of a group to the stream, for the members. Other replicas take it for a question how far they
+// are.
+func (m *Feeders) PingGroup(text string) {
+	s := m.Stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.takesMessages.Load() {
+		s.send("REPLCONF", "GETACK", text)
+	}
 }
 
 // Message is a command such as PUBLISH as replicas get it; nil if there is no stream that takes it. It is made at once, in

@@ -83,13 +83,13 @@ func (m *Feeders) Lead(note func() error) error {
 }
 
 // BeginTerm makes a master the primary of its group: all that is written from now on is in the stream, and hidden by the gate until
-// the group has confirmed it. A stream that began before there was a gate begins again, for that does not say of which keys commits
-// are: its replicas load everything.
-func (m *Feeders) BeginTerm() error {
+// the group has confirmed it. end is where the stream is then. A stream that began before there was a gate begins again, for that does
+// not say of which keys commits are: its replicas load everything.
+func (m *Feeders) BeginTerm() (end int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.follows {
-		return errFollows
+		return 0, errFollows
 	}
 	if m.idle != nil {
 		m.idle.Stop()
@@ -100,7 +100,7 @@ func (m *Feeders) BeginTerm() error {
 	}
 	if m.stop == nil {
 		if err := m.capture(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	next := serverside.DB.NextSequence(m.store)
@@ -109,7 +109,7 @@ func (m *Feeders) BeginTerm() error {
 	defer s.mu.Unlock()
 	s.commits.gate = m.Gate
 	m.Gate.Begin(max(next, s.commits.next), s.offset)
-	return nil
+	return s.offset, nil
 }
 
 // FollowTerm makes a replica one that follows another primary of its group.

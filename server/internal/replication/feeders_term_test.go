@@ -35,7 +35,7 @@ func TestTermOfOldStream(t *testing.T) {
 	put("before")
 	m.Leave(f)
 	m.Gate = gate.New(func() time.Duration { return 0 })
-	if err := m.BeginTerm(); err != nil {
+	if _, err := m.BeginTerm(); err != nil {
 		t.Fatal(err)
 	}
 	m.Gate.Extend(math.MaxInt64, true)

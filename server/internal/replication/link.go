@@ -38,7 +38,8 @@ type Options struct {
 	ListeningPort  string // that it shows; "" for none
 	Origin         Origin // where the replica stands, if Known; then the master is asked where the two parted, too: see History
 	Known          bool
-	TakeOver       bool // the master is a replica of this server's, and is to become the master first
+	TakeOver       bool   // the master is a replica of this server's, and is to become the master first
+	Group          string // what the replica says of itself as a member of a group; "" if it is none
 }
 
 // Replica is what a link does to its replica. An error ends the link.
@@ -55,6 +56,11 @@ type Replica struct {
 	// number are on disk. Written is nil where nothing is said of the disk.
 	Written  func() uint64
 	IsOnDisk func(written uint64) bool
+	// Pinged is told of a ping of the primary of a group, and Applied that more has been applied: up to an offset, and as durably as
+	// commits are acknowledged. They return what the primary is to be told then; "" for nothing. They are nil where the replica is no
+	// member of a group.
+	Pinged  func(ping string, offset int64) (ack string)
+	Applied func(offset int64) (ack string)
 }
 
 // Phase is what a link does.
@@ -91,6 +97,7 @@ type Link struct {
 	info    int // bytes of the master's INFO that have not arrived
 
 	at     Origin // after what has been applied
+	told   int64  // the offset that the primary of a group was told last
 	onDisk mark   // what is known to be on the replica's disk
 	toDisk mark   // what is to be there next
 	marker []byte // that ends the file; nil: it has a length
@@ -126,6 +133,7 @@ const (
 	stepAddress
 	stepCapabilities
 	stepVersion
+	stepGroup
 	stepHistory
 	stepPSYNC
 	stepFile
@@ -269,6 +277,16 @@ func (l *Link) reply(line string) error {
 		l.step = stepVersion
 		l.send("REPLCONF", "version", firstTimed)
 	case stepVersion: // which Redis refuses to know
+		if l.options.Group == "" {
+			l.askHistory()
+			return nil
+		}
+		l.step = stepGroup
+		l.send("REPLCONF", "group", l.options.Group)
+	case stepGroup:
+		if line[0] == '-' {
+			return refused("REPLCONF", line)
+		}
 		l.askHistory()
 	case stepHistory:
 		return l.beginInfo(line)
@@ -399,6 +417,13 @@ func (l *Link) file(line string) error {
 func (l *Link) begin() {
 	l.phase = Streaming
 	l.parser = streamParser()
-	l.arrived, l.after, l.database = l.at.Offset, l.at.Offset, l.at.Database
+	l.arrived, l.after, l.told, l.database = l.at.Offset, l.at.Offset, l.at.Offset, l.at.Database
 	l.acknowledge()
+}
+
+// tellGroup sends what a member has to say to its primary; "" is nothing.
+func (l *Link) tellGroup(ack string) {
+	if l.told = l.at.Offset; ack != "" {
+		l.send("REPLCONF", "GROUPACK", ack)
+	}
 }

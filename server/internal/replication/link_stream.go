@@ -38,6 +38,9 @@ func (l *Link) stream(in []byte) error {
 	} else if err := l.commit(); err != nil {
 		return err
 	}
+	if l.replica.Applied != nil && l.at.Offset != l.told {
+		l.tellGroup(l.replica.Applied(l.at.Offset))
+	}
 	if l.raw = l.raw[:copy(l.raw, l.raw[l.passed:])]; cap(l.raw) > keepBytes && len(l.raw) < keepBytes/2 {
 		l.raw = bytes.Clone(l.raw)
 	}
@@ -72,6 +75,9 @@ func (l *Link) take(args [][]byte) error {
 			return err
 		}
 		l.acknowledge()
+		if l.replica.Pinged != nil && len(args) == 3 && !l.inMulti {
+			l.tellGroup(l.replica.Pinged(string(args[2]), l.at.Offset))
+		}
 	default:
 		l.pending = append(l.pending, Command{l.database, slices.Clone(args)})
 		for _, arg := range args {

@@ -122,8 +122,10 @@ func (l Link) Account(held int) (tooMuch bool) {
 	return l.server.AccountMemory(&l.client, held)
 }
 
-// Undurable is the newest commit that the replies must not leave before; 0 for none.
-func (l Link) Undurable() db.Ticket { return l.unit.unsynced.Ticket }
+// Undurable is the newest commit that the replies must not leave before, 0 for none, and the round of the group that they need.
+func (l Link) Undurable() (t db.Ticket, round int64) {
+	return l.unit.unsynced.Ticket, l.unit.unsynced.Round
+}
 
 // IsPending reports whether the replies may not leave yet, and may later.
 func (l Link) IsPending() bool { return l.unit.unsynced.IsPending(l.server) }

@@ -178,7 +178,11 @@ func (u *unit) enterTerm() {
 // owe notes that the reply which starts at from may show what the store has, by now, of keys, or of all without any, even if it is an
 // error: of a member of a group it must not leave before that is confirmed.
 func (u *unit) owe(keys []string, from int) {
-	switch g := u.session.server.Gate; {
+	v := u.session.server
+	if v.Member != nil && v.Member.IsStrict() {
+		u.unsynced.Round = v.Replicas.Stream.Position().Offset + 1
+	}
+	switch g := v.Gate; {
 	case g == nil:
 	case len(keys) == 0:
 		u.unsynced.Hold(db.Ticket(g.Newest()), from)
@@ -202,7 +206,8 @@ func owesAll(cmd *command.Command) bool {
 func (u *unit) awaitDurable() {
 	s := u.session
 	if u.unsynced.Ticket != 0 {
-		u.endDurable(u.unsynced.Outcome(s.server, s.server.WaitDurable(u.unsynced.Ticket)))
+		s.server.AskRound(u.unsynced.Round)
+		u.endDurable(u.unsynced.Outcome(s.server, s.server.WaitDurable(u.unsynced.Ticket, u.unsynced.Round)))
 	}
 }
 

@@ -254,7 +254,7 @@ func (f *Following) change(to Master, handsOver bool) error {
 		f.to.Store(&to)
 		f.is.Store(true) // first: clients are refused from here on
 		f.state.endWaitsOfMaster()
-		f.endTerm()
+		f.EndTerm()
 	}
 	f.mu.Lock()
 	close(f.changed) // which ends the link
@@ -298,9 +298,9 @@ func (v *State) endWaitsOfMaster() {
 	}
 }
 
-// endTerm ends the time in which a member of a group was its primary: no reply leaves any more that waits for others, and who has got
+// EndTerm ends the time in which a member of a group was its primary: no reply leaves any more that waits for others, and who has got
 // messages is to see that some are missing.
-func (f *Following) endTerm() {
+func (f *Following) EndTerm() {
 	v := f.state
 	if v.Gate == nil {
 		return

@@ -75,6 +75,9 @@ var fsyncModes = map[string]db.SyncMode{"always": db.SyncAlways, "everysec": db.
 // setFsync is appendfsync. When it has returned, all replies that have left keep the promise of the mode; it takes as
 // long as a sync.
 func (v *Settings) setFsync(value string) error {
+	if v.State.Member != nil && fsyncModes[value] != v.State.Store.SyncMode() {
+		return errors.New("the other members of the server's group count on it: start the server with another one")
+	}
 	if err := v.State.Store.SetSync(fsyncModes[value]); err != nil {
 		v.State.Options.Logger.Error("appendfsync stays as it is", "error", err)
 		return errors.New("the log could not be synced; the log of the server says why")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/server/acl"
 	"github.com/stavedb/stave/server/command"
@@ -70,6 +71,7 @@ type State struct {
 
 	Replicas  *replication.Feeders
 	Gate      *gate.Gate // of a member of a group; nil without one. It is set before the first session
+	Member    Member     // the same
 	Settings  *Settings
 	Following Following // its part as a replica
 	Failover  Failover
@@ -77,6 +79,34 @@ type State struct {
 	counted   counted
 	Encodings command.Encodings
 }
+
+// Member is the server's part in its group, for sessions and for the link to the primary.
+type Member interface {
+	// Known is the newest record of the group that the server has seen.
+	Known() group.Versioned
+	// Place says which member the server is.
+	Place() Place
+	// Ping adds a ping to the stream at once, of a primary.
+	Ping()
+	// IsStrict reports whether what a reply shows is to be confirmed by all members in sync after it was read.
+	IsStrict() bool
+	// Greeted is asked whether a member may follow this server, which has to be the primary of the term that the member says.
+	Greeted(text string) (*replication.Membership, error)
+	// Greeting is what the server says to its primary: an error if that is not this master.
+	Greeting(m Master) (text string, err error)
+	// Pinged and Applied are for the link: see replication.Replica.
+	Pinged(ping string, offset int64) (ack string)
+	Applied(offset int64) (ack string)
+}
+
+// Place is that of a server in its group.
+type Place struct {
+	Group, ID string
+	Address   string // where others reach it
+}
+
+// ErrOfGroup refuses what the group of a server decides.
+const ErrOfGroup command.Error = "ERR This server is a member of a group, whose members choose the primary: stop a primary to have another one"
 
 // ServerFuncs are what the server as a whole does, for commands that ask for it.
 type ServerFuncs struct {

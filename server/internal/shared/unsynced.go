@@ -14,6 +14,7 @@ type Unsynced struct {
 	Ticket db.Ticket // of the commit; 0 for none
 	From   int       // where in the output the reply of the oldest such commit starts
 	Term   uint64    // of the gate, when what is replied to was begun
+	Round  int64     // of a group with strict reads: a byte of the stream that was not there yet when a reply was made; 0: none
 }
 
 // Hold notes a commit that the reply which starts at from must not leave before. Replies that came before it in the
@@ -31,16 +32,26 @@ func (u *Unsynced) IsDurable(v *State) bool {
 }
 
 func (u *Unsynced) isShown(v *State) bool {
-	return u.Ticket == 0 || v.Gate.Term() == u.Term && v.Gate.Shows(uint64(u.Ticket))
+	return u.Ticket == 0 || v.Gate.Term() == u.Term && v.Gate.Shows(uint64(u.Ticket)) && (u.Round == 0 || v.Gate.HasRound(u.Round))
 }
 
 // WaitDurable returns when replies may leave that depend on a commit, and all before it: it is as durable as the sync mode
 // promises, and the gate shows it. Outcome says whether they may.
-func (v *State) WaitDurable(t db.Ticket) error {
+func (v *State) WaitDurable(t db.Ticket, round int64) error {
 	if err := v.Store.WaitDurable(t); err != nil || v.Gate == nil {
 		return err
 	}
-	return v.Gate.Wait(uint64(t))
+	if err := v.Gate.Wait(uint64(t)); err != nil || round == 0 {
+		return err
+	}
+	return v.Gate.WaitRound(round)
+}
+
+// AskRound has the members of the group acknowledge a byte of the stream soon, if nothing has been written since it was noted.
+func (v *State) AskRound(round int64) {
+	if round > 0 && v.Replicas.Stream.Position().Offset < round {
+		v.Member.Ping()
+	}
 }
 
 // IsPending reports whether they may not leave yet, and may later.

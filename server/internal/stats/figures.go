@@ -18,6 +18,7 @@ type Figures struct {
 	Store    db.Stats
 	Follow   db.FollowState
 	Replica  []any // the fields of INFO of a replica, names and values in turn; nil for a master
+	Group    []any // the same of a member of a group; nil for others
 	Link     *Link // of a replica; nil for a master
 	SlowLog  *slowlog.Log
 	Spikes   *latency.Spikes

@@ -271,6 +271,7 @@ func (f *Figures) infoReplication(w *infoWriter) {
 		"repl_backlog_active", active, "repl_backlog_size", r.Backlog, "repl_backlog_first_byte_offset", r.First,
 		"repl_backlog_histlen", r.Kept, "orphan_files", f.Orphans,
 	)
+	w.fields(f.Group...)
 }
 
 // infoCommands has a line for each command that has been called or rejected.

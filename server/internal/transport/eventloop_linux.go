@@ -292,17 +292,22 @@ func (l *eventLoop) waitDurable() {
 	l.syncing = append(l.syncing, l.unsynced...)
 	clear(l.unsynced)
 	l.unsynced = l.unsynced[:0]
-	of, v := l.syncing[0].session.Undurable(), l.transport.server
+	v := l.transport.server
+	of, round := l.syncing[0].session.Undurable()
+	newest := round
 	for _, c := range l.syncing {
+		t, r := c.session.Undurable()
+		newest = max(newest, r)
 		if v.Gate == nil {
-			of = max(of, c.session.Undurable())
+			of = max(of, t)
 		} else {
-			of = min(of, c.session.Undurable())
+			of, round = min(of, t), min(round, r)
 		}
 	}
 	l.waits = true
 	l.aside.Go(func() {
-		l.syncError = v.WaitDurable(of)
+		v.AskRound(newest)
+		l.syncError = v.WaitDurable(of, round)
 		l.mu.Lock()
 		l.synced = true
 		l.wakeAndUnlock()

@@ -46,6 +46,8 @@ func NewMasterLink(server *shared.State, newSession func() *session.Session, o M
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second
+
+	lastRetryInGroup = time.Second // its primary is known to be there, or another one soon
 )
 
 // ackEvery is how often a replica says what it has applied, and looks whether its master is silent.
@@ -146,7 +148,9 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 		case <-ctx.Done():
 		case <-time.After(wait + rand.N(wait/2)):
 		}
-		wait = min(2*wait, lastRetry)
+		if wait = min(2*wait, lastRetry); m.server.Member != nil {
+			wait = min(wait, lastRetryInGroup)
+		}
 	}
 }
 
@@ -202,11 +206,18 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 		})
 	}
 	store := m.server.Store
-	l.Link = replication.NewLink(o, replication.Replica{
+	replica := replication.Replica{
 		Apply: apply, Load: l.load,
 		Written:  func() uint64 { return serverside.DB.NextSequence(store) },
 		IsOnDisk: func(written uint64) bool { return serverside.DB.IsOnDisk(store, written) },
-	})
+	}
+	if member := m.server.Member; member != nil {
+		if o.Group, err = member.Greeting(master); err != nil {
+			return err
+		}
+		replica.Pinged, replica.Applied = member.Pinged, member.Applied
+	}
+	l.Link = replication.NewLink(o, replica)
 	return l.serve()
 }
 
