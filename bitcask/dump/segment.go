@@ -103,7 +103,7 @@ func (d *dumper) frame(raw []byte, h *format.FrameHeader, seed format.ChecksumSe
 		return err
 	}
 	end := at + int64(h.Records())
-	_, _, err := format.EachRecord(raw, h, seed, uint32(at), func(pos uint32, seq uint64, rec *format.Record) error {
+	_, _, err := format.EachRecord(raw, h, seed, uint32(at), func(pos uint32, seq uint64, rec format.Record) error {
 		i := recordItem(&rec.Identity, int64(pos), int64(rec.Size), seq)
 		i.Value = rec.Value
 		end = int64(pos) + int64(rec.Size)

@@ -114,7 +114,7 @@ func (f *Feed) remap(value []byte) (changes []Change, err error) {
 // changes takes from a frame that has verified what it changes.
 func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.FrameHeader) error {
 	c := &f.commit
-	_, _, err := format.EachRecord(raw, h, sg.Seed, uint32(at), func(at uint32, _ uint64, rec *format.Record) error {
+	_, _, err := format.EachRecord(raw, h, sg.Seed, uint32(at), func(at uint32, _ uint64, rec format.Record) error {
 		corrupt := func(reason string) error {
 			return &failure.CorruptError{File: sg.Name, Offset: int64(at), Reason: reason}
 		}
@@ -127,7 +127,7 @@ func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.Fram
 			c.Changes = append(c.Changes, changes...)
 			return err
 		case format.HomeSystem:
-			c.library(rec)
+			c.library(&rec)
 			return nil
 		}
 		ns, named := namespaceOf(f.spaces, rec.Namespace)
@@ -135,7 +135,7 @@ func (f *Feed) changes(sg *segment.Segment, at int64, raw []byte, h *format.Fram
 			return nil
 		}
 		ch := Change{Namespace: ns, Key: rec.Key, Type: rec.Type.Public().String()}
-		shown, reason := ch.of(rec)
+		shown, reason := ch.of(&rec)
 		if reason != "" {
 			return corrupt(reason)
 		}

@@ -220,7 +220,7 @@ func (src *segmentSource) within() ([]format.Entry, error) {
 		}
 		// What follows a lost record is lost with it.
 		if len(fr.Entries) > 0 || !rec.Kind.Follows() {
-			if err := fr.Collect(at+uint32(pos), seq, &rec); err != nil {
+			if err := fr.Collect(at+uint32(pos), seq, rec); err != nil {
 				return nil, err
 			}
 		}

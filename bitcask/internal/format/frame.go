@@ -89,7 +89,7 @@ func ParseFrameHeader(b []byte, s ChecksumSeed, offset uint32, limit int64) (h F
 // reports the offset, in the segment, of the first that does not verify. If all
 // of them do, and the kind of one is of a newer version, the error is an
 // *UnknownRecord; fn sees no record from there on.
-func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn func(at uint32, seq uint64, rec *Record) error) (bad uint32, ok bool, err error) {
+func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn func(at uint32, seq uint64, rec Record) error) (bad uint32, ok bool, err error) {
 	pos := h.Records()
 	sum := s.Start(offset)
 	var unknown *UnknownRecord
@@ -114,7 +114,7 @@ func EachRecord(frame []byte, h *FrameHeader, s ChecksumSeed, offset uint32, fn 
 			unknown = &UnknownRecord{Kind: rec.Kind, At: at}
 		}
 		if fn != nil && unknown == nil {
-			if err := fn(at, seq, &rec); err != nil {
+			if err := fn(at, seq, rec); err != nil {
 				return 0, true, err
 			}
 		}

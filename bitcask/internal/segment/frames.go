@@ -138,7 +138,7 @@ func (fr *Frames) take(raw []byte, h *format.FrameHeader) (entries []format.Entr
 var errFollower = errors.New("a record that follows another stands alone")
 
 // Collect turns a record into an entry, or adds a follower to the last one.
-func (fr *Frames) Collect(at uint32, seq uint64, rec *format.Record) error {
+func (fr *Frames) Collect(at uint32, seq uint64, rec format.Record) error {
 	fr.Records++
 	fr.MaxSeq = max(fr.MaxSeq, seq)
 	if rec.Kind.Follows() {
