@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // process is a member of a group, in a process of its own.
 type process struct {
 	id, address, dir, etcd string
-	args                   []string
+	args, env              []string
 
 	mu    sync.Mutex // guards the rest
 	cmd   *exec.Cmd
@@ -55,7 +55,7 @@ func (p *process) start(more ...string) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(os.Args[0], slices.Concat(p.args, more)...)
-	cmd.Env = append(os.Environ(), asStaved+"=1")
+	cmd.Env = append(append(os.Environ(), asStaved+"=1"), p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	setChild(cmd)
 	if err := cmd.Start(); err != nil {
@@ -92,7 +92,7 @@ type rig struct {
 }
 
 // startRig starts a group, whose etcd is in the members or in this process.
-func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.Duration) *rig {
+func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.Duration, env ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, rng: rng, sync: sync, own: own, silence: silence}
 	base, err := freePorts()
@@ -110,7 +110,7 @@ func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.
 	dir := t.TempDir()
 	l := &local{dir: dir, sync: sync, base: base}
 	for i, id := range localIDs {
-		p := &process{id: id, address: local4(base + i), dir: filepath.Join(dir, id), etcd: "http://" + local4(ports(base, i)[2])}
+		p := &process{env: env, id: id, address: local4(base + i), dir: filepath.Join(dir, id), etcd: "http://" + local4(ports(base, i)[2])}
 		if p.args = l.args(i); own {
 			endpoints = append(endpoints, p.etcd)
 		} else {

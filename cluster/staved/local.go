@@ -30,7 +30,8 @@ func localCommand() *urfave.Command {
 		Name: "local", Usage: "Runs a group of three servers on this machine", ArgsUsage: "DIR",
 		UsageText: "staved local [--port N] DIR",
 		Description: `A server that ends, by kill -9 for example, is started again. The directory DIR
-keeps all that they have. SIGINT and SIGTERM end the group.`,
+keeps all that they have. SIGINT and SIGTERM end the group. Clients of Redis Cluster
+find the primary: redis-cli -c -p 6380.`,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Value: 6380, Usage: "the servers listen on the ports `N`, N+1 and N+2, and their etcds on N+10 to N+22; 0: on free ones"},
 			&urfave.StringFlag{Name: "sync", Value: "interval", Usage: "flush to the disk: `MODE` is always (before each reply), interval (every second) or none"},
@@ -182,6 +183,7 @@ func (l *local) member(ctx context.Context, program string, i int) error {
 	cmd := exec.CommandContext(ctx, program, l.args(i)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
+	cmd.Env = append([]string{"STAVE_CLUSTER_ENABLED=yes"}, os.Environ()...) // clients find the primary; the user may want something else
 	setChild(cmd)
 	out, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w

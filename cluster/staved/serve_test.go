@@ -116,6 +116,7 @@ func TestLocal(t *testing.T) {
 	for i := range localIDs {
 		r.eventuallyOr("a write is acknowledged", func() bool { return c.does("SET", "k", "v") == "OK" }, said)
 		one := newCaller(&rig{t: t, members: r.members[i : i+1]}, 1)
+		r.eventuallyOr("a member is one of a cluster", func() bool { return strings.Contains(one.does("CLUSTER", "INFO"), "cluster_known_nodes:3") }, said)
 		pid := ""
 		r.eventuallyOr("a member says who it is", func() bool {
 			_, rest, ok := strings.Cut(one.does("INFO", "server"), "process_id:")
