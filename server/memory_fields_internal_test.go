@@ -30,7 +30,7 @@ scripting.execution       brief    keys declared inner shortage
 scripting.execution       shared   program function
 scripting.execution       ours     tx host
 server.Server          ours     bound address serving
-shared.State           ours     Store RunID Table Options Server Gate
+shared.State           ours     Store RunID Table Options Server Gate Member
 server.Server          operator options
 shared.State           operator Users Settings
 replication.Feeders       ours     snapshots Gate
@@ -43,7 +43,20 @@ shared.Following          ours     changed idle
 shared.Failover           ours     requested
 shared.Master             operator Host
 shared.LinkStatus         bounded  State ReplID Err
-server.following          ours     stop
+server.whileServing       ours     stop
+group.Member              bounded  ID
+replication.Membership    bounded  Address
+replication.Feeder        bounded  groupAck
+member.Options            operator Group
+member.Options            ours     Records
+group.Options             operator Address
+group.Ack                 bounded  Address
+member.Member             ours     wake
+group.Driver              ours     service
+group.Hooks               ours     Send Changed Offset
+group.Record              ours     Primary InSync Addresses
+group.Ping                ours     Known
+group.Node                ours     backups do
 session.transaction       ours     after
 pubsub.Subscriber         ours     Kept
 clients.List       held     byID
@@ -137,7 +150,7 @@ replication.block        bounded  data
 replication.Ask          ours     Remote
 replication.Ask          bounded  ReplID
 replication.Feeder       ours     mark more over limits out err
-replication.Feeders      ours     store stop idle
+replication.Feeders      ours     store stop idle GroupAcked
 replication.Feeders      shared   waiters
 replication.waiter       ours     is end isOver
 `

@@ -17,6 +17,12 @@ import (
 //	ping      group id term sent clock (id incarnation offset)...  REPLCONF GETACK, in the stream of a primary
 //	ack       term sent offset                               REPLCONF GROUPACK, of a member to its primary
 
+// Lengths of a name, as options have it, and of an address.
+const (
+	mostID      = 64
+	mostAddress = 255 + len(":65535")
+)
+
 type greeting struct {
 	group string
 	replication.Membership
@@ -80,6 +86,7 @@ func (w *words) end() error {
 func parseGreeting(text string) (g greeting, err error) {
 	w := words{rest: strings.Fields(text)}
 	g.group, g.ID, g.Incarnation, g.Term, g.Address = w.next(), w.next(), w.number(), w.number(), w.next()
+	w.failed = w.failed || len(g.ID) > mostID || len(g.Address) > mostAddress
 	return g, w.end()
 }
 
