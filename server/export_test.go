@@ -120,6 +120,15 @@ func (v *Server) CountedBesideSessions() int {
 	return int(v.state.Tracked.Held()+v.state.Store.Log().IndexBytes()) + scripts
 }
 
+// PublishCommand adds a command to the stream for replicas, which the server itself does not execute.
+func (v *Server) PublishCommand(words ...string) {
+	args := make([][]byte, len(words))
+	for i, word := range words {
+		args[i] = []byte(word)
+	}
+	v.state.Replicas.Publish(v.state.Replicas.Message(args))
+}
+
 // IsReplica reports whether sessions take the server for a replica.
 func (v *Server) IsReplica() bool { return v.state.Following.IsReplica() }
 

@@ -115,6 +115,7 @@ var looks = []struct {
 	write       string
 	look        string
 	want        string // how the reply begins
+	cluster     bool
 }{
 	{name: "a read", write: "SET k new", look: "GET k", want: "$3\r\nnew\r\n"},
 	{name: "a read of several", write: "SET k new", look: "MGET a b c k", want: "*4\r\n"},
@@ -134,6 +135,8 @@ var looks = []struct {
 	{name: "all keys", write: "SET k new", look: "KEYS *", want: "*"},
 	{name: "a scan", write: "SET k new", look: "SCAN 0", want: "*2\r\n"},
 	{name: "the number of keys", write: "SET k new", look: "DBSIZE", want: ":"},
+	{name: "the number of keys in a slot", cluster: true, write: "SET k new", look: "CLUSTER COUNTKEYSINSLOT 7629", want: ":1\r\n"},
+	{name: "the keys in a slot", cluster: true, write: "SET k new", look: "CLUSTER GETKEYSINSLOT 7629 9", want: "*1\r\n$1\r\nk\r\n"},
 	{name: "a random key", write: "SET k new", look: "RANDOMKEY", want: "$"},
 	{name: "keys that are found in others", first: []string{"RPUSH list 1 2", "SET w1 5"}, write: "SET w1 0", look: "SORT list BY w*", want: "*2\r\n"},
 	{name: "an object", write: "SET k new", look: "OBJECT ENCODING k", want: "$6\r\nembstr"},
@@ -158,7 +161,7 @@ func TestNothingShowsWhatIsNotConfirmed(t *testing.T) {
 		for _, l := range looks {
 			t.Run(l.name, func(t *testing.T) {
 				t.Parallel()
-				f := serveMember(t, &server.Options{Transport: transport})
+				f := serveMember(t, &server.Options{Transport: transport, Cluster: l.cluster})
 				f.confirmed(t, l.first...)
 				looker, writer := dial(t, f.address), dial(t, f.address)
 				if l.before != "" {

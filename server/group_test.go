@@ -8,16 +8,20 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
 	"github.com/stavedb/stave/server"
 	"github.com/stavedb/stave/server/internal/cluster"
@@ -73,6 +77,7 @@ type groupMember struct {
 	options server.Options
 	silence time.Duration // Group.Silence; 0: 300 ms
 	strict  bool
+	sync    db.SyncMode
 	fs      vfs.FS
 	clock   func() time.Time // nil: the machine's
 	server  *server.Server
@@ -94,7 +99,7 @@ func startGroupAt(t *testing.T, n int, o server.Options, clock func(i int) func(
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &groupMember{t: t, id: string(rune('a' + i)), address: ln.Addr().String(), records: records, options: o, fs: vfs.NewMem(), clock: clock(i)}
+		m := &groupMember{t: t, id: string(rune('a' + i)), address: ln.Addr().String(), records: records, options: o, sync: db.SyncNone, fs: vfs.NewMem(), clock: clock(i)}
 		m.start(ln, i == 0)
 		members = append(members, m)
 		t.Cleanup(m.end)
@@ -104,7 +109,7 @@ func startGroupAt(t *testing.T, n int, o server.Options, clock func(i int) func(
 
 func (m *groupMember) start(ln net.Listener, bootstrap bool) {
 	m.t.Helper()
-	store, err := db.Open("d", seam.With(linearOptions(m.fs, db.SyncNone), seam.Options{FS: m.fs, YieldEvery: 1, Clock: m.clock}))
+	store, err := db.Open("d", seam.With(linearOptions(m.fs, m.sync), seam.Options{FS: m.fs, YieldEvery: 1, Clock: m.clock}))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -409,6 +414,10 @@ func TestGroupGreeting(t *testing.T) {
 	if info := members[1].do("INFO replication"); !strings.Contains(info, "group_role:member\r\ngroup_term:1\r\ngroup_primary:a\r\ngroup_in_sync:a,b\r\n") {
 		t.Error(info)
 	}
+	_, id, _ := strings.Cut(members[1].do("INFO replication"), "master_replid:")
+	if got := members[1].do("REPLCONF capa eof\r\nPSYNC " + id[:40] + " 1 FAILOVER"); !strings.HasPrefix(got, "+OK\r\n-ERR This server is a member of a group") {
+		t.Errorf("a member that is asked to take over: %q", got)
+	}
 	for _, request := range []string{"REPLICAOF no one", "REPLICAOF 127.0.0.1 1", "FAILOVER", "CONFIG SET appendfsync always"} {
 		if got := members[0].do(request); !strings.Contains(got, "group") {
 			t.Errorf("%q to %s", got, request)
@@ -488,4 +497,103 @@ func TestGroupBetween(t *testing.T) {
 	if got := answer("GET k"); got != "$-1\r\n" {
 		t.Errorf("%q when it follows", got)
 	}
+}
+
+// TestGroupFields: deadlines of fields, which replicas are not told of by default, are the group's.
+func TestGroupFields(t *testing.T) {
+	records, members := startGroup(t, 2, server.Options{})
+	eventually(t, "all are in sync", func() bool { return len(records.inSync()) == 2 })
+	for _, request := range []struct{ words, want string }{{"HSET h f v", ":1\r\n"}, {"HPEXPIRE h 600000 FIELDS 1 f", "*1\r\n:1\r\n"}} {
+		eventually(t, request.words+" is acknowledged", func() bool { return members[0].do(request.words) == request.want })
+	}
+	if got := members[1].do("HPTTL h FIELDS 1 f"); !strings.HasPrefix(got, "*1\r\n:") || strings.Contains(got, "-") {
+		t.Errorf("the other member has %q", got)
+	}
+}
+
+// TestGroupDiverged: a member that cannot do what the primary has done acknowledges nothing of that, and loads everything.
+func TestGroupDiverged(t *testing.T) {
+	records, members := startGroup(t, 2, server.Options{})
+	eventually(t, "all are in sync", func() bool { return len(records.inSync()) == 2 })
+	if got := members[1].do("CONFIG SET replica-ignore-errors yes"); got != "+OK\r\n" {
+		t.Error(got)
+	}
+	full := func() string {
+		_, n, _ := strings.Cut(members[1].do("INFO replication"), "replica_full_syncs:")
+		n, _, _ = strings.Cut(n, "\r\n")
+		return n
+	}
+	before := full()
+	members[0].server.PublishCommand("LSET", "missing", "7", "v")
+	eventually(t, "everything is loaded", func() bool { return full() > before })
+	eventually(t, "all are in sync again", func() bool { return len(records.inSync()) == 2 && members[0].do("SET k v") == "+OK\r\n" })
+	if got := members[1].do("INFO replication"); !strings.Contains(got, "replica_ignored_errors:0\r\n") {
+		t.Errorf("a member has skipped a command: %s", got)
+	}
+}
+
+// TestGroupRewrite: CONFIG REWRITE leaves out whom the group has a member follow: it starts with that file again.
+func TestGroupRewrite(t *testing.T) {
+	records, members := startGroup(t, 1, server.Options{})
+	file := filepath.Join(t.TempDir(), "stave.conf")
+	if err := os.WriteFile(file, []byte("maxclients 100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &groupMember{t: t, id: "b", sync: db.SyncNone, address: ln.Addr().String(), records: records, fs: vfs.NewMem()}
+	load := func() {
+		b.options.Config = server.NewConfig()
+		if _, err := b.options.Config.Load(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+	b.start(ln, false)
+	t.Cleanup(b.end)
+	eventually(t, "it is in sync", func() bool { return len(records.inSync()) == 2 })
+	if got := b.do("CONFIG SET maxclients 200\r\nCONFIG REWRITE"); got != "+OK\r\n+OK\r\n" {
+		t.Fatal(got)
+	}
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "\nreplicaof ") {
+		t.Errorf("%s, %v", text, err)
+	}
+	b.end()
+	load()
+	b.again()
+	eventually(t, "a write is acknowledged", func() bool { return members[0].do("SET k v") == "+OK\r\n" })
+}
+
+// TestGroupFailedLog: a primary whose log has failed yields to another one, and a member whose log has failed is not in sync any more:
+// what it has applied is not on its disk.
+func TestGroupFailedLog(t *testing.T) {
+	records := newRegister()
+	var members []*groupMember
+	var disks []*vfstest.Fault
+	for i := range 3 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk := vfstest.NewFault(vfs.NewMem())
+		m := &groupMember{t: t, id: string(rune('a' + i)), address: ln.Addr().String(), records: records, sync: db.SyncAlways, fs: disk}
+		m.start(ln, i == 0)
+		t.Cleanup(func() { _ = m.stop() }) // its store has failed
+		members, disks = append(members, m), append(disks, disk)
+	}
+	eventually(t, "all are in sync", func() bool { return len(records.inSync()) == 3 })
+	disks[2].Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO})
+	eventually(t, "a write is acknowledged", func() bool { return members[0].do("SET k v") == "+OK\r\n" })
+	eventually(t, "the one that could not sync is not in sync", func() bool { return slices.Equal(records.inSync(), []string{"a", "b"}) })
+	time.Sleep(500 * time.Millisecond)
+	if got := records.inSync(); slices.Contains(got, "c") {
+		t.Errorf("it comes back, though its log has failed: %v", got)
+	}
+	disks[0].Inject(vfstest.Rule{Ops: []vfstest.Op{vfstest.OpSync}, Err: syscall.EIO})
+	if got := members[0].do("SET k new"); strings.HasPrefix(got, "+") {
+		t.Errorf("a write is acknowledged that could not be synced: %q", got)
+	}
+	eventually(t, "another one takes over", func() bool { return records.primaryOf(members) == members[1] })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/resp"
 	"github.com/stavedb/stave/internal/test/chance"
@@ -193,7 +194,7 @@ func (l *linearMembers) start() {
 	for i := range cmp.Or(l.size, 3) {
 		m := &faultyMember{
 			groupMember: &groupMember{
-				t: l.t, id: string(rune('a' + i)), options: server.Options{Transport: cmp.Or(l.transport, transports()[i%len(transports())]), ShutdownGrace: time.Millisecond},
+				t: l.t, id: string(rune('a' + i)), sync: db.SyncNone, options: server.Options{Transport: cmp.Or(l.transport, transports()[i%len(transports())]), ShutdownGrace: time.Millisecond},
 			},
 			relay: newFaultyRelay(l.t), mem: vfs.NewMem(),
 		}

@@ -129,6 +129,8 @@ func follow(a *Caller, ask *replication.Ask, takesOver bool) error {
 		return command.Error("ERR there is no connection to send the stream on: this is an embedded session.")
 	case !ask.EOF:
 		return command.Error("ERR the file is sent with a mark at its end, which the replica has to ask for: REPLCONF capa eof")
+	case takesOver && a.State.Member != nil:
+		return shared.ErrOfGroup
 	case takesOver:
 		if err := a.State.Failover.TakeOver(ask.ReplID, a.Client.Remote); err != nil {
 			return err

@@ -44,6 +44,11 @@ func SlotOf[K []byte | string](key K) int {
 	return int(crc % Slots)
 }
 
+// LooksAtKeys reports whether a command of CLUSTER shows what keys there are, which Redis has not marked as a read.
+func LooksAtKeys(cmd *command.Command) bool {
+	return cmd.Name == "cluster|countkeysinslot" || cmd.Name == "cluster|getkeysinslot"
+}
+
 // names are the keys, and the shard channels, of a request.
 func names(cmd *command.Command, args [][]byte) []string {
 	if len(cmd.Keys) == 0 && len(cmd.Channels) == 0 {

@@ -68,7 +68,7 @@ func refusesAsReplica(r *Request, s *Situation) error {
 // refusesAsMember says why a member of a group does not execute a request: it is not sure to be the primary, and follows none yet.
 func refusesAsMember(r *Request, s *Situation) error {
 	cmd := r.Command
-	isOfData := cmd.Flags&(command.ReadOnly|command.Write|command.RunsScript) != 0 || cmd.Name == "exec" && s.Multi != nil
+	isOfData := cmd.Flags&(command.ReadOnly|command.Write|command.RunsScript) != 0 || cmd.Name == "exec" && s.Multi != nil || cluster.LooksAtKeys(cmd)
 	if isOfData && !s.State.Gate.Answers() {
 		return shared.ErrNoPrimary
 	}

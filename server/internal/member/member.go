@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
@@ -37,7 +38,7 @@ type Member struct {
 	options Options
 	said    atomic.Pointer[group.Ack] // what the driver wants the primary to be told
 	wake    chan struct{}             // has an element when the role may have changed
-	clock   atomic.Int64              // the newest one of a primary that it has followed, Unix ms
+	clock   atomic.Int64              // up to which a primary that it has followed may have shown what is due as gone, Unix ms
 
 	mu       sync.Mutex      // guards the rest
 	driver   *group.Driver   // nil while the server does not serve
@@ -62,6 +63,9 @@ func Join(state *shared.State, o Options) (*Member, error) {
 	return m, nil
 }
 
+// lookEvery is how often a server looks whether its store has failed.
+const lookEvery = time.Second
+
 // Run plays the part until ctx ends.
 func (m *Member) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,7 +81,12 @@ func (m *Member) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
 	for ctx.Err() == nil {
-		again := time.Minute
+		if m.state.Store.Stats().State == db.StateFailed {
+			m.state.Options.Logger.Error("the log of the store has failed: the server takes no part in its group until it is restarted")
+			cancel() // without a driver it sends no pings, and acknowledges nothing
+			break
+		}
+		again := lookEvery
 		if err := m.play(d.State()); err != nil {
 			m.state.Options.Logger.Error("the server cannot play its part in its group; it tries again", "error", err)
 			again = m.options.Retry
@@ -113,12 +122,17 @@ func (m *Member) play(now group.State) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("where the primary %s is: %w", now.Known.Primary, err)
-	case followed == term && followedMaster == primary:
+	case followed == term && followedMaster == primary && m.state.Following.Status().Master == primary:
 		return nil
 	}
 	m.state.Options.Logger.Info("the server follows the primary of its group", "term", term, "primary", now.Known.Primary, "address", primary)
 	m.mu.Lock()
 	m.followed, m.master = term, primary // first: the link asks
+	if m.begun != 0 {
+		m.begun = 0
+		m.state.Following.EndTerm()
+		serverside.DB.SetExpiryCycle(m.state.Store, false)
+	}
 	m.mu.Unlock()
 	if err := m.state.Failover.ReplicaOf(primary); err != nil {
 		m.mu.Lock()
@@ -302,7 +316,8 @@ func (m *Member) Pinged(text string, offset int64) (ack string) {
 	if err != nil || p.group != m.options.Group {
 		return "" // another question how far the replica is
 	}
-	m.clock.Store(max(m.clock.Load(), p.clock)) // only one goroutine does
+	// The primary may show what is due until its lease is over. Only one goroutine is here.
+	m.clock.Store(max(m.clock.Load(), p.clock+m.options.Lease.Milliseconds()))
 	return m.tell(func(d *group.Driver) { d.Pinged(p.from, p.Ping, uint64(offset)) })
 }
 
@@ -321,10 +336,18 @@ func (m *Member) tell(do func(*group.Driver)) (ack string) {
 		return ""
 	}
 	do(d)
-	if a := m.said.Swap(nil); a != nil {
-		return encodeAck(a)
+	a := m.said.Swap(nil)
+	if a == nil || !m.isDurable() {
+		return ""
 	}
-	return ""
+	return encodeAck(a)
+}
+
+// isDurable reports whether all that has been applied is as durable as commits are to be. What was applied when a sync failed is not, and
+// is never acknowledged: the primary goes on without this member.
+func (m *Member) isDurable() bool {
+	store := m.state.Store
+	return store.SyncMode() != db.SyncAlways || serverside.DB.IsOnDisk(store, serverside.DB.NextSequence(store))
 }
 
 // acked takes what a member says, when the stream has a length.

@@ -126,9 +126,9 @@ func (m *Feeders) keepOrigin() error {
 	return serverside.DB.KeepOrigin(m.store, at)
 }
 
-// setVersion takes the version of files from the settings.
+// setVersion takes the version of files from the settings. The members of a group have all that there is.
 func (m *Feeders) setVersion() (timed bool) {
-	timed = m.Settings.FieldDeadline.Load()
+	timed = m.Settings.FieldDeadline.Load() || m.Gate != nil
 	if m.version = oldVersion; timed {
 		m.version = redisfile.NewestVersion
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/internal/gate"
 )
 
@@ -53,5 +54,24 @@ func TestTermOfOldStream(t *testing.T) {
 	}
 	if shown("before") || m.Gate.Serves() {
 		t.Error("a primary without a stream shows what it has")
+	}
+}
+
+// TestUndescribedInTerm: a commit that the stream cannot tell of is not confirmed by what members have already.
+func TestUndescribedInTerm(t *testing.T) {
+	s := NewStream(1 << 20)
+	s.Begin()
+	s.commits.gate = gate.New(func() time.Duration { return 0 })
+	s.commits.gate.Begin(5, 0)
+	s.commits.gate.Extend(math.MaxInt64, true)
+	before := s.Position().Offset
+	s.Written(serverside.Commit{Next: 9, Whole: true})
+	s.commits.gate.Confirm(before)
+	if s.commits.gate.Shows(9) {
+		t.Error("it is shown though no member has it")
+	}
+	s.commits.gate.Confirm(s.Position().Offset)
+	if !s.commits.gate.Shows(9) {
+		t.Error("it is not shown when members have all that comes after it")
 	}
 }

@@ -19,6 +19,9 @@ func memberLink(t *testing.T, r *recorder, told *[]string) *replication.Link {
 	copy(o.Origin.ReplID[:], replid)
 	replica := r.replica()
 	replica.Pinged = func(ping string, offset int64) string {
+		if ping == "*" {
+			return ""
+		}
 		*told = append(*told, fmt.Sprint(ping, " at ", offset))
 		return fmt.Sprint("pinged ", offset)
 	}
@@ -73,6 +76,19 @@ func TestLinkOfMember(t *testing.T) {
 		if out := string(l.Output()); !strings.HasSuffix(out, says) {
 			t.Errorf("in pieces of %d: says %q, want %q at the end", n, out, says)
 		}
+	}
+}
+
+// TestOtherQuestion: a question how far the replica is, which the group knows nothing of, keeps nothing from being acknowledged.
+func TestOtherQuestion(t *testing.T) {
+	var told []string
+	l := memberLink(t, &recorder{}, &told)
+	set, question := command("SET", "k", "vv"), command("REPLCONF", "GETACK", "*")
+	if _, err := l.Feed([]byte("+OK\r\n$0\r\n\r\n+CONTINUE\r\n" + set + question)); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprint("applied ", 100+len(set)+len(question)); !slices.Equal(told, []string{want}) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 

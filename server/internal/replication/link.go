@@ -423,7 +423,8 @@ func (l *Link) begin() {
 
 // tellGroup sends what a member has to say to its primary; "" is nothing.
 func (l *Link) tellGroup(ack string) {
-	if l.told = l.at.Offset; ack != "" {
+	if ack != "" {
+		l.told = l.at.Offset
 		l.send("REPLCONF", "GROUPACK", ack)
 	}
 }

@@ -172,7 +172,9 @@ func (s *Stream) Written(c serverside.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(c.RESP) == 0 {
-		s.renew()
+		if s.renew(); s.commits.gate != nil && s.begun {
+			s.append(commandOf("PING")) // members that have all before it lack the commit
+		}
 		s.commits.note(&c, s.offset)
 		return
 	}

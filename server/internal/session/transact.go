@@ -6,6 +6,7 @@ import (
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
+	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/gate"
 	"github.com/stavedb/stave/server/internal/shared"
 )
@@ -194,7 +195,7 @@ func (u *unit) owe(keys []string, from int) {
 // owesAll reports whether a command may show what the store has of any key, and names none. Figures such as INFO's are not among that,
 // nor what an operator asks for: that answers also while nothing is confirmed.
 func owesAll(cmd *command.Command) bool {
-	return cmd.Flags&command.RunsScript != 0 || cmd.Group == command.GroupScripting ||
+	return cmd.Flags&command.RunsScript != 0 || cmd.Group == command.GroupScripting || cluster.LooksAtKeys(cmd) ||
 		len(cmd.Keys) == 0 && cmd.Flags&(command.ReadOnly|command.Write|command.WholeKeyspace) != 0
 }
 

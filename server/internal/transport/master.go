@@ -27,6 +27,7 @@ type MasterLink struct {
 	newSession func() *session.Session
 	options    MasterOptions
 	retries    retries // what of it is logged
+	anew       bool    // the next link loads everything
 }
 
 // MasterOptions are what the settings say of the link; they are asked when it is made.
@@ -130,10 +131,13 @@ func (m *MasterLink) follow(ctx context.Context, master shared.Master) {
 			if wasUp || s.DownSince.IsZero() {
 				s.DownSince = time.Now()
 			}
-			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, redact.Error(err, m.server.Options.Dir), stopped, 0
+			s.State, s.Err, s.Stopped, s.SyncBytes = shared.LinkDown, redact.Error(err, m.server.Options.Dir), stopped && m.server.Member == nil, 0
 			s.Failures++
 		})
-		if stopped {
+		if stopped && m.server.Member != nil {
+			logger.Error("a command of the primary failed here: the member differs from it, and loads everything", "primary", master, "error", diverged)
+			m.anew = true
+		} else if stopped {
 			logger.Error("a command of the master failed here: the replica differs from its master and stops; REPLICAOF again goes on; INFO replication has the command", "master", master, "error", diverged)
 			<-ctx.Done()
 			return
@@ -190,12 +194,13 @@ func (m *MasterLink) once(ctx context.Context, master shared.Master) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer stop()
 	defer conn.Close()
-	applier := session.NewApplier(m.newSession(), m.server.Tunables.IgnoreErrors.Load, m.skipped)
+	applier := session.NewApplier(m.newSession(), m.skips, m.skipped)
 	defer applier.Close()
 	l := &link{MasterLink: m, Conn: conn, ctx: ctx, master: master, timeout: timeout, heard: time.Now(), ticked: time.Now()}
 	o := replication.Options{Password: m.options.Password(), User: m.options.User(), Address: m.options.Address(), ListeningPort: m.options.ListeningPort()}
 	stream := m.server.Replicas.Stream
 	o.Origin, o.Known = stream.Origin()
+	o.Known = o.Known && !m.anew
 	o.TakeOver = f.Status().HandsOver
 	apply := func(commands []replication.Command, received []byte, after replication.Origin) error {
 		return stream.Pass(received, after, func() (bool, error) {
@@ -232,6 +237,11 @@ func (m *MasterLink) dial(ctx context.Context, master shared.Master, timeout tim
 		return dialer.DialContext(ctx, "tcp", master.String())
 	}
 	return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", master.String())
+}
+
+// skips reports whether a command that fails is to be skipped. A member of a group acknowledges what it has: it skips nothing.
+func (m *MasterLink) skips() bool {
+	return m.server.Member == nil && m.server.Tunables.IgnoreErrors.Load()
 }
 
 // skipped notes a command that was skipped.
@@ -348,6 +358,7 @@ func (l *link) synchronize(rest []byte) error {
 	if isLogged {
 		l.server.Options.Logger.Info("full synchronization ended", "master", l.RemoteAddr(), "keys", l.server.Store.Stats().Keys, "took", time.Since(start))
 	}
+	l.anew = false
 	f.Report(l.master, func(s *shared.LinkStatus) { s.FullSyncs++; s.Ignored = 0 })
 	return nil
 }
