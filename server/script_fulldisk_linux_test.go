@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,12 +61,17 @@ func TestDeleteAwaitsRoomAlongsideAScript(t *testing.T) {
 		script.send(evalText("redis.call('EXISTS', KEYS[1]) while true do end", "1", "held"))
 		time.Sleep(100 * time.Millisecond)
 		c.send(wireText("DEL", fmt.Sprint("k", next)))
-		go func() {
+		var merging sync.WaitGroup
+		defer merging.Wait()
+		merging.Go(func() {
 			time.Sleep(500 * time.Millisecond)
 			for range 3 { // it has done what it could
 				store.Log().Tried()
 			}
-		}()
+		})
+		if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		if line := c.line(); strings.HasPrefix(line, "-BUSY") {
 			t.Error(line)
 		}
