@@ -153,7 +153,8 @@ func runServe(t *terminal.Streams, p *Program, c *cli.Context) (err error) {
 	return failed(exitCommand, err)
 }
 
-// newServer makes the server, and what is to run alongside, which is to be run also after an error: it closes what it has opened.
+// newServer makes the server, and the function that runs alongside it. That is to be called after an error, too: it closes what Join has
+// opened.
 func newServer(store *db.Store, o *server.Options, l *listening, sockets *sockets, join Join) (v *server.Server, alongside func(context.Context) error, err error) {
 	if alongside, err = join(o, sockets.bound.Addrs()); err != nil {
 		return nil, untilDone, err
@@ -220,7 +221,7 @@ func closeAll(err error, listeners []net.Listener) error {
 	return err
 }
 
-// serveAll serves all listeners, and web by HTTP, and runs what is to run alongside, until ctx ends, or one of them does: then the others end too.
+// serveAll serves all listeners, serves web by HTTP, and calls alongside. When ctx ends, or one of these returns, the others end too.
 // Meanwhile it reloads settings and certificates when their files change, and at SIGHUP, and gives back memory that it
 // does not need any more.
 func serveAll(ctx context.Context, v *server.Server, sockets *sockets, web net.Listener, alongside func(context.Context) error, logger *slog.Logger) error {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -364,5 +365,32 @@ func TestNobodyConfirms(t *testing.T) {
 		c.ends()
 		f.SetPatience(time.Hour)
 		dial(t, f.address).send("SET k newer\r\n")
+	})
+}
+
+// TestOneListenerEnds: a primary that ends one of two listeners stays one, though replies of that have waited for longer than the grace.
+func TestOneListenerEnds(t *testing.T) {
+	eachTransport(t, func(t *testing.T, transport server.Transport) {
+		f := serveMember(t, &server.Options{Transport: transport, ShutdownGrace: 10 * time.Millisecond})
+		f.SetPatience(200 * time.Millisecond)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Serve(ctx, ln) }()
+		c := dial(t, ln.Addr().String())
+		c.send("SET k v\r\n")
+		c.isSilent("the writer")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		f.confirmAll(f.Server)
+		f.Extend(always, true)
+		other := dial(t, f.address)
+		other.send("GET k\r\n")
+		other.expect("$1\r\nv\r\n")
 	})
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -46,8 +45,6 @@ const (
 	defaultSilence   = time.Second
 )
 
-var memberName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // options are what the group's part of the server needs.
 func (g *Group) options() (o member.Options, err error) {
 	silence := orDefault(g.Silence, defaultSilence)
@@ -60,9 +57,9 @@ func (g *Group) options() (o member.Options, err error) {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	switch {
-	case !memberName.MatchString(g.Name):
+	case !group.IsName(g.Name):
 		return o, fmt.Errorf("server: Group.Name must be up to 64 letters, digits or any of \"._-\", and is %q", g.Name)
-	case !memberName.MatchString(g.ID):
+	case !group.IsName(g.ID):
 		return o, fmt.Errorf("server: Group.ID must be up to 64 letters, digits or any of \"._-\", and is %q", g.ID)
 	case err != nil || host == "" || port == "0":
 		return o, fmt.Errorf("server: Group.Address must be where others reach the server, host:port, and is %q", g.Address)

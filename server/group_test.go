@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -596,4 +597,72 @@ func TestGroupFailedLog(t *testing.T) {
 		t.Errorf("a write is acknowledged that could not be synced: %q", got)
 	}
 	eventually(t, "another one takes over", func() bool { return records.primaryOf(members) == members[1] })
+}
+
+// TestGroupWithoutAddress: a member that cannot follow, as nobody says where the primary is, says so once.
+func TestGroupWithoutAddress(t *testing.T) {
+	records := newRegister()
+	if _, err := records.Swap(t.Context(), group.Swap{Record: group.Record{Term: 1, Primary: "x", InSync: []group.Member{{ID: "x"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	var log lines
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &groupMember{t: t, id: "a", address: ln.Addr().String(), records: records, sync: db.SyncNone, fs: vfs.NewMem()}
+	m.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	m.start(ln, false)
+	t.Cleanup(m.end)
+	eventually(t, "it says so", func() bool { return log.count("cannot play its part") > 0 })
+	time.Sleep(time.Second)
+	if n := log.count("cannot play its part"); n != 1 {
+		t.Errorf("it says so %d times", n)
+	}
+}
+
+// lines are those of a log.
+type lines struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// TestGroupEnds: a store whose server has ended lets keys expire, whatever that was in its group.
+func TestGroupEnds(t *testing.T) {
+	store := openStore(t)
+	v, err := server.New(store, &server.Options{Group: &server.Group{Name: "g", ID: "a", Address: "127.0.0.1:1", Records: newRegister()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := v.Serve(ctx, ln); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Update(func(tx *db.Tx) error {
+		if err := tx.String("k").Put([]byte("v")); err != nil {
+			return err
+		}
+		_, err := tx.Key("k").ExpireAt(time.Now().Add(time.Millisecond))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the key has been deleted", func() bool { return store.Stats().Keys == 0 })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -42,7 +41,7 @@ type linearMember struct {
 	*server.Server
 	gate    *gate.Gate
 	address string
-	relay   *lateRelay // to it
+	relay   *faultyRelay // to it, which is late
 }
 
 func (l *linearGroup) start() {
@@ -63,7 +62,7 @@ func (l *linearGroup) start() {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- v.Serve(ctx, ln) }()
-		m.relay = newLateRelay(l.t, m.address, rand.New(rand.NewPCG(l.rng.Uint64(), 1)))
+		m.relay = l.lateRelay(m.address)
 		l.members[i] = m
 		l.t.Cleanup(func() {
 			stop()
@@ -77,6 +76,19 @@ func (l *linearGroup) start() {
 	var confirming sync.WaitGroup
 	confirming.Go(func() { l.confirm(ctx) })
 	l.t.Cleanup(func() { stop(); confirming.Wait() })
+}
+
+// lateRelay is a relay to a server, whose replies are up to two milliseconds late.
+func (l *linearGroup) lateRelay(to string) *faultyRelay {
+	rng := rand.New(rand.NewPCG(l.rng.Uint64(), 1))
+	var mu sync.Mutex // guards rng
+	r := newFaultyRelay(l.t, func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(rng.Int64N(int64(2 * time.Millisecond)))
+	})
+	r.set(to)
+	return r
 }
 
 // begin makes a member the primary, and has the other one follow it.
@@ -129,14 +141,14 @@ func (l *linearGroup) kill() {
 	}
 	defer l.mu.Unlock()
 	old, next := l.members[l.primary], l.members[1-l.primary]
-	old.relay.cut()
+	old.relay.set("")
 	time.Sleep(time.Duration(l.rng.Int64N(int64(2 * time.Millisecond)))) // it goes on, and nobody confirms
 	old.gate.End()
 	time.Sleep(time.Millisecond)
 	close(l.life) // from here on it may answer as a replica does
 	l.admin(next, "REPLICAOF", "NO", "ONE")
 	l.lost += int(old.StreamOffset() - next.StreamOffset())
-	old.relay.mend()
+	old.relay.set(old.address)
 	l.begin(1 - l.primary)
 }
 
@@ -182,85 +194,6 @@ func (l *linearGroup) client() func([][]string) (string, error) {
 // isOfGroup reports whether a reply is an error of one who is no primary.
 func isOfGroup(text string) bool {
 	return slices.ContainsFunc([]string{"UNKNOWNOUTCOME", "CLUSTERDOWN", "NOREPLICAS", "READONLY", "EXECABORT", "LOADING"}, func(code string) bool { return strings.HasPrefix(text, code) })
-}
-
-// lateRelay passes on what a server sends a moment late.
-type lateRelay struct {
-	address string
-	mu      sync.Mutex // guards the rest, and the source of chance
-	conns   []net.Conn
-	isCut   bool
-}
-
-func newLateRelay(t *testing.T, to string, rng *rand.Rand) *lateRelay {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &lateRelay{address: ln.Addr().String()}
-	late := func() time.Duration {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return time.Duration(rng.Int64N(int64(2 * time.Millisecond)))
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", to)
-			if err != nil || !r.add(c, s) {
-				_ = c.Close()
-				continue
-			}
-			running.Go(func() { _, _ = io.Copy(s, c); _ = s.Close(); _ = c.Close() })
-			running.Go(func() {
-				defer c.Close()
-				defer s.Close()
-				buf := make([]byte, 4<<10)
-				for {
-					n, err := s.Read(buf)
-					time.Sleep(late())
-					if _, failed := c.Write(buf[:n]); err != nil || failed != nil {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() { _ = ln.Close(); r.cut(); running.Wait() })
-	return r
-}
-
-func (r *lateRelay) add(conns ...net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.isCut {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-		return false
-	}
-	r.conns = append(r.conns, conns...)
-	return true
-}
-
-func (r *lateRelay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.isCut = true
-	for _, c := range r.conns {
-		_ = c.Close()
-	}
-	r.conns = nil
-}
-
-func (r *lateRelay) mend() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.isCut = false
 }
 
 // TestLinearizableGroup has a group lose its primary with what nobody else has, again and again: nothing acknowledged is lost, and nobody

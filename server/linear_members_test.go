@@ -93,7 +93,9 @@ func (l *recordLine) Watch(ctx context.Context, fn func(group.Versioned)) {
 
 // faultyRelay passes on what comes for a server, and its replies.
 type faultyRelay struct {
-	ln net.Listener
+	ln      net.Listener
+	address string
+	late    func() time.Duration // before each piece of a reply; nil: none is
 
 	mu    sync.Mutex // guards the rest
 	to    string     // "": nobody is there
@@ -101,12 +103,12 @@ type faultyRelay struct {
 	held  chan struct{} // nothing is passed on until it is closed; nil: all is
 }
 
-func newFaultyRelay(t *testing.T) *faultyRelay {
+func newFaultyRelay(t *testing.T, late func() time.Duration) *faultyRelay {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &faultyRelay{ln: ln}
+	r := &faultyRelay{ln: ln, address: ln.Addr().String(), late: late}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -119,8 +121,8 @@ func newFaultyRelay(t *testing.T) *faultyRelay {
 				_ = c.Close()
 				continue
 			}
-			running.Go(func() { r.pass(s, c) })
-			running.Go(func() { r.pass(c, s) })
+			running.Go(func() { r.pass(s, c, nil) })
+			running.Go(func() { r.pass(c, s, r.late) })
 		}
 	})
 	t.Cleanup(func() { _ = ln.Close(); r.set(""); r.hold(false); running.Wait() })
@@ -141,7 +143,7 @@ func (r *faultyRelay) connect(c net.Conn) (s net.Conn, ok bool) {
 	return s, true
 }
 
-func (r *faultyRelay) pass(to, from net.Conn) {
+func (r *faultyRelay) pass(to, from net.Conn, late func() time.Duration) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 4<<10)
@@ -152,6 +154,9 @@ func (r *faultyRelay) pass(to, from net.Conn) {
 		r.mu.Unlock()
 		if held != nil {
 			<-held
+		}
+		if late != nil {
+			time.Sleep(late())
 		}
 		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
 			return
@@ -196,9 +201,9 @@ func (l *linearMembers) start() {
 			groupMember: &groupMember{
 				t: l.t, id: string(rune('a' + i)), sync: db.SyncNone, options: server.Options{Transport: cmp.Or(l.transport, transports()[i%len(transports())]), ShutdownGrace: time.Millisecond},
 			},
-			relay: newFaultyRelay(l.t), mem: vfs.NewMem(),
+			relay: newFaultyRelay(l.t, nil), mem: vfs.NewMem(),
 		}
-		m.address = m.relay.ln.Addr().String()
+		m.address = m.relay.address
 		m.silence, m.strict = cmp.Or(l.silence, 100*time.Millisecond), l.strict
 		m.run(l.records, i == 0)
 		l.members = append(l.members, m)
@@ -319,7 +324,7 @@ func (c *memberClient) connect() (err error) {
 	if c.rng.IntN(3) == 0 {
 		m = c.l.members[c.rng.IntN(len(c.l.members))]
 	}
-	if c.conn, err = net.Dial("tcp", m.relay.ln.Addr().String()); err != nil {
+	if c.conn, err = net.Dial("tcp", m.relay.address); err != nil {
 		c.conn = nil
 		return err
 	}

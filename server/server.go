@@ -60,9 +60,6 @@ func New(store *db.Store, o *Options) (*Server, error) {
 	if err := v.state.Settings.Start(); err != nil {
 		return nil, err
 	}
-	if err := v.joinGroup(); err != nil {
-		return nil, err
-	}
 	v.scripts.Init(v.state)
 	v.scripts.Libraries.Current() // so that what is wrong with one is in the log from the beginning
 	v.state.Users = users.Users
@@ -70,6 +67,10 @@ func New(store *db.Store, o *Options) (*Server, error) {
 		return nil, err
 	}
 	v.options.RequirePass = "" // it is known by its hash from here on
+	// After all that may be wrong, for it writes to the store.
+	if err := v.joinGroup(); err != nil {
+		return nil, err
+	}
 	// Last: it may begin a stream for replicas, which is attached to the store until a Serve has ended.
 	if err := v.state.Following.Start(v.state, options.Config.Get("replicaof"), options.Config.IsSet("replicaof")); err != nil {
 		return nil, err

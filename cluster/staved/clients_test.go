@@ -86,7 +86,7 @@ func TestClientsOfClusters(t *testing.T) {
 	} else {
 		t.Log("without redis-cli, which is not here")
 	}
-	var done [][]string // of each client, what was acknowledged
+	var done [][]string // by client, the keys whose writes were acknowledged
 	write := func(round string) {
 		t.Helper()
 		for i, c := range clients {

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/stavedb/stave/internal/group"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -19,10 +19,6 @@ import (
 )
 
 // The etcd of a member: three of them, one in each, keep the record of the group.
-
-var name = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-func isName(text string) bool { return name.MatchString(text) }
 
 func isEndpoint(text string) bool {
 	u, err := url.Parse(text)
@@ -57,7 +53,7 @@ func newOwnEtcd(id, peers, dir, client string, rejoins bool, files transport.TLS
 			host = net.JoinHostPort(strings.Trim(host, "[]"), etcdPort)
 		}
 		u, err := url.Parse(scheme + "://" + host)
-		if !ok || !isName(one) || err != nil || u.Hostname() == "" || u.Path != "" {
+		if !ok || !group.IsName(one) || err != nil || u.Hostname() == "" || u.Path != "" {
 			return nil, fmt.Errorf("--peers must be such as a=10.0.0.1,b=10.0.0.2,c=10.0.0.3, and has %q", peer)
 		}
 		ids, members, e.hosts = append(ids, one), append(members, one+"="+u.String()), append(e.hosts, u.Hostname())

@@ -50,7 +50,7 @@ type load struct {
 	inFlight                                        []atomic.Pointer[process] // by writer: who has been sent a write, and has not answered
 
 	mu      sync.Mutex // guards the rest
-	since   time.Time  // what is asked for: see served
+	since   time.Time  // when watch was called
 	answers time.Time  // when the first write was acknowledged that was sent later
 }
 
@@ -133,7 +133,7 @@ func (l *load) send(c *caller, w int, commands [][]string) []resp.Reply {
 	return replies
 }
 
-// served notes that a write was acknowledged that was sent at a time.
+// served notes that a write was acknowledged, and when it was sent.
 func (l *load) served(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -270,7 +270,8 @@ func (l *load) final(c *caller, what string, command []string) (text string) {
 	return text
 }
 
-// checkList wants a list to have what was acknowledged, once, in order, and nothing that was not sent.
+// checkList fails the test unless a list has each acknowledged number once, in order, and no number that was not sent. It returns how many
+// are missing.
 func (l *load) checkList(c *caller, k *list) (lost int) {
 	var items []resp.Reply
 	l.r.eventually(k.name+" is read", func() bool {

@@ -195,7 +195,7 @@ func (l *local) member(ctx context.Context, program string, i int) error {
 		_, _ = io.Copy(io.Discard, out) // after a line that is too long
 	})
 	err := runChild(cmd)
-	_ = w.Close()
+	_ = w.Close() // of a pipe: it does not fail
 	reading.Wait()
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stavedb/stave/cli"
 	"github.com/stavedb/stave/cluster/etcd"
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/server"
 	urfave "github.com/urfave/cli/v2"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -69,9 +70,9 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 		files: transport.TLSInfo{CertFile: c.String("etcd-cert"), KeyFile: c.String("etcd-key"), TrustedCAFile: c.String("etcd-cacert"), ClientCertAuth: true},
 	}
 	mistake(p.group.ID == "", "--id is missing: which member of the group %s is this one? stave serve has a server without a group", p.group.Name)
-	mistake(!isName(p.group.Name), "--group must be up to 64 letters, digits or any of \"._-\", not %q", p.group.Name)
-	mistake(!isName(c.String("cluster")), "--cluster must be up to 64 letters, digits or any of \"._-\", not %q", c.String("cluster"))
-	mistake(p.group.ID != "" && !isName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
+	mistake(!group.IsName(p.group.Name), "--group must be up to 64 letters, digits or any of \"._-\", not %q", p.group.Name)
+	mistake(!group.IsName(c.String("cluster")), "--cluster must be up to 64 letters, digits or any of \"._-\", not %q", c.String("cluster"))
+	mistake(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
 	mistake(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
 	mistake(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
 	mistake(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")

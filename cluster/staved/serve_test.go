@@ -16,7 +16,7 @@ func program(args ...string) (status int, out string) {
 	return status, both.String()
 }
 
-// TestMistakes: what is missing or contradicts itself is named before anything is made.
+// TestMistakes: wrong options are refused before any file is made, by an error that names them.
 func TestMistakes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	peers := "--peers=a=127.0.0.1:1,b=127.0.0.1:2,c=127.0.0.1:3"
@@ -89,7 +89,7 @@ func TestWithoutEtcd(t *testing.T) {
 	r.eventuallyOr("a write is acknowledged", func() bool { return c.does("SET", "k", "v") == "OK" }, func() string { return c.does("SET", "k", "v") })
 }
 
-// TestLocal: one command runs a group, starts again what is killed, and ends all with itself.
+// TestLocal: staved local runs a group, starts a killed member again, and ends all members when it ends.
 func TestLocal(t *testing.T) {
 	dir := t.TempDir()
 	group := filepath.Join(dir, "group")

@@ -119,8 +119,8 @@ type State struct {
 	IsPrimary   bool      // of that record; replies that wait may leave at some time
 	TakesReads  bool
 	TakesWrites bool
-	Gate        uint64 // commits may be shown up to there
-	LeaseEnd    time.Duration
+	Gate        uint64        // commits may be shown up to there
+	LeaseEnd    time.Duration // see Node.LeaseEnd
 }
 
 // State returns what the node is now.
@@ -132,11 +132,4 @@ func (d *Driver) State() State {
 	}
 	now := Now()
 	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now), d.node.LeaseEnd(now)}
-}
-
-// MayRead reports whether a read was up to date: from and to are what Now returned before and after it. See Node.MayRead.
-func (d *Driver) MayRead(from, to time.Duration) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !d.ended && d.node.MayRead(from, to, Now())
 }

@@ -1,6 +1,14 @@
 package group
 
-import "slices"
+import (
+	"regexp"
+	"slices"
+)
+
+var name = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// IsName reports whether a text may be the ID of a member, or the name of a group: up to 64 letters, digits, and any of "._-".
+func IsName(text string) bool { return name.MatchString(text) }
 
 // Member is a store of the group. Its incarnation changes when it starts with a log that may be shorter than what it has
 // acknowledged: after the loss of power, unless every commit is synced.

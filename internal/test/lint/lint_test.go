@@ -80,6 +80,7 @@ var mayImport = map[string][]string{
 	"server/internal/gate":        {},
 	"server/internal/introspect":  {"server/command"},
 	"server/internal/latency":     {"server/command"},
+	"server/internal/member":      roomsOfServer("clients", "shared"),
 	"server/internal/listeners":   {"server/command", "server/internal/settings", "server/internal/socket"},
 	"server/internal/redact":      {"server/command"},
 	"server/internal/replication": {"db", "redisfile", "server/internal/gate"},

@@ -27,7 +27,7 @@ func (of source) clusterView(c *command.Call) cluster.View {
 		return v
 	}
 	known, place := m.Known(), m.Place()
-	v.Shard, v.Epoch, v.IsDown = place.Group, known.Term, !a.State.Following.IsReplica() && !a.State.Gate.Serves()
+	v.Shard, v.Epoch, v.IsDown = place.Group, known.Term, !a.State.Gate.Answers()
 	addresses := maps.Clone(known.Addresses)
 	if addresses == nil {
 		addresses = make(map[string]string)

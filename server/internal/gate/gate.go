@@ -198,7 +198,7 @@ func (g *Gate) Extend(until time.Duration, takesWrites bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.serves.Load() {
-		wasOver := !g.hasLease()
+		wasOver := !g.Answers()
 		g.lease.Store(int64(until))
 		g.writes.Store(takesWrites)
 		if wasOver {
@@ -218,16 +218,11 @@ func (g *Gate) notify() {
 // Term is the number of the term that has begun last, which only this gate knows it by; 0 before the first.
 func (g *Gate) Term() uint64 { return g.term.Load() }
 
-// Serves reports whether the server may serve reads now.
-func (g *Gate) Serves() bool { return g.serves.Load() && g.hasLease() }
-
 // TooFew reports whether fewer members are in sync than a write needs.
 func (g *Gate) TooFew() bool { return g.serves.Load() && !g.writes.Load() }
 
-// Answers reports whether the server may answer at all: it serves, or follows.
-func (g *Gate) Answers() bool { return g.hasLease() }
-
-func (g *Gate) hasLease() bool {
+// Answers reports whether the server may answer at all: it has the lease, or follows.
+func (g *Gate) Answers() bool {
 	until := g.lease.Load()
 	return until == math.MaxInt64 || int64(g.now()) < until
 }
@@ -253,21 +248,13 @@ func (g *Gate) Newest() uint64 { return g.newest.Load() }
 // Shows reports whether a reply may leave that owes a ticket; one that owes 0 may at any time. It was made in the term of now, which
 // the caller asks.
 func (g *Gate) Shows(ticket uint64) bool {
-	return ticket == 0 || g.isShown(ticket) && g.hasLease()
+	return ticket == 0 || g.isShown(ticket) && g.Answers()
 }
 
 // isShown is Shows without the lease. It looks at hidden first: where that is of a new term, so is first, and the ticket of a term
 // before is smaller, or shown by the new one too.
 func (g *Gate) isShown(ticket uint64) bool {
 	return ticket < g.hidden.Load() && ticket >= g.first.Load()
-}
-
-// Outcome is what Wait returns, at once: ErrUnknown also for what is not shown yet.
-func (g *Gate) Outcome(ticket uint64) error {
-	if g.Shows(ticket) {
-		return nil
-	}
-	return ErrUnknown
 }
 
 // Wait waits until a reply may leave that owes a ticket, or never may, but not longer than the patience: for the confirmation, and for

@@ -62,7 +62,7 @@ func TestWire(t *testing.T) {
 	if got, err := parseGreeting(g.String()); err != nil || got != g {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, text := range []string{"", "*", "g a 7 3", "g a 7 3 h:1 more", "g a x 3 h:1", "g a -7 3 h:1", "g a 7 99999999999999999999 h:1", "g " + strings.Repeat("a", 65) + " 7 3 h:1", "g a 7 3 " + strings.Repeat("h", 300) + ":1"} {
+	for _, text := range []string{"", "*", "g a 7 3", "g a 7 3 h:1 more", "g a x 3 h:1", "g a 7 3 nowhere", "g a 7 3 h:port", "g a/b 7 3 h:1", "g a -7 3 h:1", "g a 7 99999999999999999999 h:1", "g " + strings.Repeat("a", 65) + " 7 3 h:1", "g a 7 3 " + strings.Repeat("h", 300) + ":1"} {
 		if got, err := parseGreeting(text); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}

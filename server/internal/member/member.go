@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/backoff"
 	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/server/command"
@@ -59,7 +60,6 @@ func Join(state *shared.State, o Options) (*Member, error) {
 	m := &Member{state: state, options: o, wake: make(chan struct{}, 1)}
 	state.Member, state.Gate = m, gate.New(group.Now)
 	state.Replicas.Gate, state.Replicas.GroupAcked = state.Gate, m.acked
-	serverside.DB.SetExpiryCycle(state.Store, false) // until it is the primary
 	return m, nil
 }
 
@@ -78,22 +78,29 @@ func (m *Member) Run(ctx context.Context) {
 	m.mu.Lock()
 	m.driver, m.followed = d, 0
 	m.mu.Unlock()
+	serverside.DB.SetExpiryCycle(m.state.Store, false) // until it is the primary
+	defer serverside.DB.SetExpiryCycle(m.state.Store, true)
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
+	var retry backoff.Backoff
 	for ctx.Err() == nil {
 		if m.state.Store.Stats().State == db.StateFailed {
 			m.state.Options.Logger.Error("the log of the store has failed: the server takes no part in its group until it is restarted")
 			cancel() // without a driver it sends no pings, and acknowledges nothing
 			break
 		}
-		again := lookEvery
-		if err := m.play(d.State()); err != nil {
-			m.state.Options.Logger.Error("the server cannot play its part in its group; it tries again", "error", err)
-			again = m.options.Retry
+		again, wake := lookEvery, m.wake
+		if err := m.play(d.State()); err == nil {
+			retry.Worked()
+		} else {
+			if retry.Failed(m.options.Retry, lookEvery, err) {
+				m.state.Options.Logger.Error("the server cannot play its part in its group; it tries again", "error", err)
+			}
+			again, wake = m.options.Retry, nil
 		}
 		select {
 		case <-ctx.Done():
-		case <-m.wake:
+		case <-wake:
 		case <-time.After(again):
 		}
 	}
@@ -104,35 +111,40 @@ func (m *Member) Run(ctx context.Context) {
 	m.known, m.driver = d.State().Known, nil
 }
 
-// play makes the server what the record says that it is.
+// isPlayed reports whether the server is what the record says, or waits until the record says something else. m.mu is locked.
+func (m *Member) isPlayed(now group.State) bool {
+	switch term := now.Known.Term; {
+	case now.Known.Version == 0:
+		return true
+	case now.IsPrimary:
+		return m.begun == term
+	case now.Known.Primary == m.options.Self.ID: // an earlier process was the primary
+		return true
+	default:
+		return m.followed == term
+	}
+}
+
+// play makes the server what the record says.
 func (m *Member) play(now group.State) error {
 	m.mu.Lock()
-	begun, followed, followedMaster := m.begun, m.followed, m.master
+	played := m.isPlayed(now)
 	m.mu.Unlock()
 	term := now.Known.Term
 	switch {
-	case now.Known.Version == 0 || now.IsPrimary && begun == term:
+	case played:
 		return nil
 	case now.IsPrimary:
 		return m.lead(term)
-	case now.Known.Primary == m.options.Self.ID: // an earlier process was
-		return nil
 	}
 	primary, err := parseAddress(now.Known.Addresses[now.Known.Primary])
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("where the primary %s is: %w", now.Known.Primary, err)
-	case followed == term && followedMaster == primary && m.state.Following.Status().Master == primary:
-		return nil
 	}
 	m.state.Options.Logger.Info("the server follows the primary of its group", "term", term, "primary", now.Known.Primary, "address", primary)
 	m.mu.Lock()
+	m.endTerm()
 	m.followed, m.master = term, primary // first: the link asks
-	if m.begun != 0 {
-		m.begun = 0
-		m.state.Following.EndTerm()
-		serverside.DB.SetExpiryCycle(m.state.Store, false)
-	}
 	m.mu.Unlock()
 	if err := m.state.Failover.ReplicaOf(primary); err != nil {
 		m.mu.Lock()
@@ -141,6 +153,17 @@ func (m *Member) play(now group.State) error {
 		return err
 	}
 	return nil
+}
+
+// endTerm ends the term in which the server was the primary, if there was one. m.mu is locked.
+func (m *Member) endTerm() {
+	if m.begun == 0 {
+		return
+	}
+	m.state.Options.Logger.Warn("the server is not the primary of its group any more", "term", m.begun)
+	m.begun = 0
+	m.state.Following.EndTerm()
+	serverside.DB.SetExpiryCycle(m.state.Store, false)
 }
 
 // lead makes the server the primary.
@@ -177,17 +200,12 @@ func (m *Member) changed() {
 		return
 	}
 	now := m.driver.State()
-	isPrimary := now.IsPrimary && now.Known.Term == m.begun
-	if m.begun != 0 && !isPrimary {
-		m.state.Options.Logger.Warn("the server is not the primary of its group any more", "term", m.begun)
-		m.begun = 0
-		m.state.Following.EndTerm()
-		serverside.DB.SetExpiryCycle(m.state.Store, false)
-	}
-	if isPrimary {
+	if now.IsPrimary && now.Known.Term == m.begun {
 		m.feed(now)
+	} else {
+		m.endTerm()
 	}
-	if now.IsPrimary != (m.begun != 0) || !now.IsPrimary && now.Known.Term != m.followed {
+	if !m.isPlayed(now) {
 		select {
 		case m.wake <- struct{}{}:
 		default:
@@ -362,6 +380,7 @@ func (m *Member) acked(from *replication.Membership, text string, offset int64) 
 	}
 }
 
+// parseAddress reads where a server is: a host and a port.
 func parseAddress(text string) (shared.Master, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

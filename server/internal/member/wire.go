@@ -13,15 +13,12 @@ import (
 
 // Members speak in the connection of a replica, by three texts of words with a blank between them:
 //
-//	greeting  group id incarnation term address              REPLCONF group, of a member that is to follow a primary
+//	greeting  group id incarnation term address                    REPLCONF group, of a member that is to follow a primary
 //	ping      group id term sent clock (id incarnation offset)...  REPLCONF GETACK, in the stream of a primary
-//	ack       term sent offset                               REPLCONF GROUPACK, of a member to its primary
+//	ack       term sent offset                                     REPLCONF GROUPACK, of a member to its primary
 
-// Lengths of a name, as options have it, and of an address.
-const (
-	mostID      = 64
-	mostAddress = 255 + len(":65535")
-)
+// mostAddress is the length of an address.
+const mostAddress = 255 + len(":65535")
 
 type greeting struct {
 	group string
@@ -46,7 +43,7 @@ func (p *ping) String() string {
 	return string(b)
 }
 
-// ack is that of a member which the primary knows by its greeting.
+// encodeAck leaves out which member it is, which the primary knows by its greeting.
 func encodeAck(a *group.Ack) string {
 	return fmt.Sprintf("%d %d %d", a.Term, int64(a.Sent), a.Offset)
 }
@@ -86,7 +83,8 @@ func (w *words) end() error {
 func parseGreeting(text string) (g greeting, err error) {
 	w := words{rest: strings.Fields(text)}
 	g.group, g.ID, g.Incarnation, g.Term, g.Address = w.next(), w.next(), w.number(), w.number(), w.next()
-	w.failed = w.failed || len(g.ID) > mostID || len(g.Address) > mostAddress
+	_, err = parseAddress(g.Address)
+	w.failed = w.failed || err != nil || !group.IsName(g.ID) || len(g.Address) > mostAddress
 	return g, w.end()
 }
 

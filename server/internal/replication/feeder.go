@@ -14,13 +14,13 @@ import (
 
 // Peer is what a replica says of itself before it asks for the stream.
 type Peer struct {
-	Port    int    // that it listens on; 0: it has not said
-	Address string // that others reach it by, if that is not the one of its connection
-	EOF     bool   // it takes a file whose end is a mark
-	PSYNC2  bool   // it takes another id with CONTINUE
-	Valkey  int    // its version as ParseVersion has it; 0: it has not said, as Redis never does
-	RDBOnly bool   // it wants the file, and no stream
-	Member  *Membership
+	Port    int         // that it listens on; 0: it has not said
+	Address string      // that others reach it by, if that is not the one of its connection
+	EOF     bool        // it takes a file whose end is a mark
+	PSYNC2  bool        // it takes another id with CONTINUE
+	Valkey  int         // its version as ParseVersion has it; 0: it has not said, as Redis never does
+	RDBOnly bool        // it wants the file, and no stream
+	Member  *Membership // in the group of this server; nil: it is no member
 }
 
 // Membership is what a replica is in the group of the primary that it follows.

@@ -52,7 +52,7 @@ func TestTermOfOldStream(t *testing.T) {
 	if err := m.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if shown("before") || m.Gate.Serves() {
+	if shown("before") || m.Gate.Answers() {
 		t.Error("a primary without a stream shows what it has")
 	}
 }

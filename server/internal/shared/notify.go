@@ -48,6 +48,13 @@ func (v *State) setNotifyFlags(f settings.Events) {
 	v.listenLocked()
 }
 
+// ServesOnce reports whether one call of Serve has not returned.
+func (v *State) ServesOnce() bool {
+	v.Notifier.mu.Lock()
+	defer v.Notifier.mu.Unlock()
+	return v.Notifier.serving == 1
+}
+
 // AddServing counts the calls of Serve. When the last one returns, nothing is reported any more:
 // the store stays open, and every write to it would otherwise pay for a server that has ended. If
 // it serves again, its setting holds again.

@@ -2,7 +2,8 @@ package shared
 
 import "github.com/stavedb/stave/server/internal/settings"
 
-// Rewrite is CONFIG REWRITE. The file gets the master that the server has now, whoever has said so, but its group. It excludes a reload: that
+// Rewrite is CONFIG REWRITE. The file gets the master that the server has now, whoever has set it; of a member of a group it
+// gets none, for the group says whom a member follows. It excludes a reload: that
 // would read the file while it is written, and compare it with users that are half those of before.
 func (v *Settings) Rewrite() error {
 	v.mu.Lock()

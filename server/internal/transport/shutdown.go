@@ -27,8 +27,8 @@ func (t *Connections) Shutdown() {
 	if endsWithin(ended, t.server.Options.ShutdownGrace) {
 		return
 	}
-	if g := t.server.Gate; g != nil {
-		g.End() // who waits for other members ends
+	if g := t.server.Gate; g != nil && t.server.ServesOnce() {
+		g.End() // those end that wait for other members. With another listener the server stays their primary
 	}
 	for _, l := range t.loops {
 		l.shutdown(true)
