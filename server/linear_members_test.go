@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -121,8 +122,14 @@ func newFaultyRelay(t *testing.T, late func() time.Duration) *faultyRelay {
 				_ = c.Close()
 				continue
 			}
-			running.Go(func() { r.pass(s, c, nil) })
-			running.Go(func() { r.pass(c, s, r.late) })
+			running.Go(func() {
+				defer c.Close()
+				defer s.Close()
+				var both sync.WaitGroup
+				both.Go(func() { r.pass(s, c, nil) })
+				both.Go(func() { r.pass(c, s, r.late) })
+				both.Wait()
+			})
 		}
 	})
 	t.Cleanup(func() { _ = ln.Close(); r.set(""); r.hold(false); running.Wait() })
@@ -144,8 +151,6 @@ func (r *faultyRelay) connect(c net.Conn) (s net.Conn, ok bool) {
 }
 
 func (r *faultyRelay) pass(to, from net.Conn, late func() time.Duration) {
-	defer to.Close()
-	defer from.Close()
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := from.Read(buf)
@@ -158,7 +163,14 @@ func (r *faultyRelay) pass(to, from net.Conn, late func() time.Duration) {
 		if late != nil {
 			time.Sleep(late())
 		}
-		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+		_, failed := to.Write(buf[:n])
+		switch {
+		case err == io.EOF && failed == nil: // the other way is open
+			_ = to.(*net.TCPConn).CloseWrite()
+			return
+		case err != nil || failed != nil:
+			_ = to.Close()
+			_ = from.Close()
 			return
 		}
 	}
