@@ -24,8 +24,8 @@ type Group struct {
 	Address string
 	// Records is asked who is the primary.
 	Records GroupRecords
-	// Bootstrap has the server begin the group, with itself as primary, if there is no record of it. It is for the first start of the first
-	// member: where a record has been lost, the member that makes another one may lack what was acknowledged.
+	// Bootstrap has the server begin the group, with itself as primary, if there is no record of it, and its store has not seen one. It is for the
+	// first start of the first member.
 	Bootstrap bool
 	// MinInSync is how many members have a write before it is acknowledged, the primary included. Default: 2.
 	MinInSync int

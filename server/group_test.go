@@ -665,3 +665,89 @@ func TestGroupEnds(t *testing.T) {
 	}
 	eventually(t, "the key has been deleted", func() bool { return store.Stats().Keys == 0 })
 }
+
+// witness is what a member says of itself.
+func (m *groupMember) witness() (w group.Witness) {
+	m.t.Helper()
+	field := func(name string) string {
+		_, text, ok := strings.Cut(m.do("INFO replication"), "\r\n"+name+":")
+		if text, _, _ = strings.Cut(text, "\r\n"); !ok {
+			m.t.Errorf("%s has no %s", m.id, name)
+		}
+		return text
+	}
+	var err error
+	w.ID = field("group_id")
+	if w.Incarnation, err = strconv.ParseUint(field("group_incarnation"), 10, 64); err != nil {
+		m.t.Error(err)
+	}
+	if w.Noted, err = group.ParseNoted([]byte(field("group_noted"))); err != nil {
+		m.t.Error(err)
+	}
+	return w
+}
+
+// TestGroupRecover: where the record is gone, or is one of the past, members take no writes, not even one that is told to begin the group. The
+// record that is made of what they have noted has them serve everything again.
+func TestGroupRecover(t *testing.T) {
+	records, members := startGroupOf(t, 3, server.Options{}, func(m *groupMember) { m.silence = 500 * time.Millisecond })
+	eventually(t, "all are in sync", func() bool { return len(records.inSync()) == 3 })
+	past, _ := records.Read(t.Context())
+	first := records.primaryOf(members)
+	first.end()
+	eventually(t, "a write is acknowledged by another one", func() bool {
+		p := records.primaryOf(members)
+		return p != first && p.do("SET k v") == "+OK\r\n"
+	})
+	for _, m := range members {
+		m.end()
+	}
+	set := func(v group.Versioned) {
+		records.mu.Lock()
+		defer records.mu.Unlock()
+		records.record = v
+	}
+	for round, lost := range []group.Versioned{{}, past} {
+		last, _ := records.Read(t.Context())
+		set(lost)
+		var log lines
+		var witnesses []group.Witness
+		for _, m := range members {
+			ln, err := net.Listen("tcp", m.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			m.start(ln, true)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		for _, m := range members {
+			if got := m.do("SET k lost"); !strings.HasPrefix(got, "-CLUSTERDOWN") && !strings.HasPrefix(got, "-READONLY") {
+				t.Errorf("%s replies %q to a write, and the record is %+v", m.id, got, lost)
+			}
+			if m != first || round > 0 { // it was not in sync
+				witnesses = append(witnesses, m.witness())
+			}
+		}
+		if v, _ := records.Read(t.Context()); v.Version != lost.Version {
+			t.Errorf("the record is %+v", v)
+		}
+		if n := log.count("cannot be read"); n < len(members)-1 || n > len(members) {
+			t.Errorf("%d lines of %d members say so", n, len(members))
+		}
+		r, err := group.Recover(witnesses)
+		if err != nil {
+			t.Fatalf("%v, of %+v; it was %+v", err, witnesses, last)
+		}
+		set(group.Versioned{})
+		if _, err := records.Swap(t.Context(), group.Swap{Record: r}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a read is answered", func() bool { return records.primaryOf(members).do("GET k") == "$1\r\nv\r\n" })
+		eventually(t, "a write is acknowledged", func() bool { return records.primaryOf(members).do("SET k v") == "+OK\r\n" })
+		eventually(t, "all are in sync", func() bool { return len(records.inSync()) == 3 })
+		for _, m := range members {
+			m.end()
+		}
+	}
+}

@@ -52,6 +52,9 @@ member.Options            ours     Records
 group.Options             operator Address
 group.Ack                 bounded  Address
 member.Member             ours     wake
+member.identity           ours     boot
+group.Noted               operator Group
+backoff.Backoff           ours     text
 group.Driver              ours     service
 group.Hooks               ours     Send Changed Offset
 group.Record              ours     Primary InSync Addresses

@@ -15,7 +15,8 @@ import (
 
 // Service is a record in one key of etcd, as JSON, {"term":2,"primary":"a","in_sync":[{"id":"a","incarnation":1}],
 // "addresses":{"a":"10.0.0.1:6379"}}, whose version is etcd's of the key: it begins with 1 where a deleted key is
-// made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it.
+// made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it. (Those that
+// start later know by what they have noted: group.Noting.)
 type Service struct {
 	client *clientv3.Client
 	key    string

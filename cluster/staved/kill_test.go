@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,10 @@ type harm struct {
 	gaps []time.Duration // without service, after the primary alone was killed
 	long time.Duration   // the longest of others
 
-	kills, ofPrimary, inFlight, ofSeveral, stops, etcds int
+	kills, inFlight     int // of processes; in flight: while the primary had writes that it had not answered
+	ofPrimary, ofFlight int // of the primary; of one that had such writes
+	ofSeveral           int // rounds that killed several
+	stops, etcds        int
 }
 
 // round does something to the group, and has it serve again.
@@ -82,14 +86,17 @@ func (h *harm) serves() time.Duration {
 func (h *harm) kill(some []*process, last *process) {
 	r := h.r
 	primary := r.primary()
-	isPrimary, flying := false, false
+	isPrimary := false
 	kill := func(p *process) {
-		for i := range h.l.inFlight {
-			flying = flying || p == primary && h.l.inFlight[i].Load() == p
-		}
-		isPrimary = isPrimary || p == primary
+		flying := primary != nil && slices.ContainsFunc(h.l.inFlight, func(at *atomic.Pointer[process]) bool { return at.Load() == primary })
 		p.signal(syscall.SIGKILL)
 		h.kills++
+		h.inFlight += count(flying)
+		if p == primary {
+			isPrimary = true
+			h.ofPrimary++
+			h.ofFlight += count(flying)
+		}
 	}
 	for _, p := range some {
 		kill(p)
@@ -103,8 +110,6 @@ func (h *harm) kill(some []*process, last *process) {
 		some = some[1:]
 	}
 	h.l.watch()
-	h.ofPrimary += count(isPrimary)
-	h.inFlight += count(flying)
 	h.ofSeveral += count(len(some) > 0)
 	for _, p := range some {
 		<-p.ended
@@ -161,7 +166,7 @@ func (h *harm) String() string {
 	if n := len(h.gaps); n > 0 {
 		gaps += fmt.Sprintf(", %d after a kill of the primary alone of %s in the middle and %s at most", n, h.gaps[n/2].Round(time.Millisecond), h.gaps[n-1].Round(time.Millisecond))
 	}
-	return fmt.Sprintf("%d kills, %d times the primary, %d times with writes in flight, %d times several at once; %d stops; %d times etcd was away; %s", h.kills, h.ofPrimary, h.inFlight, h.ofSeveral, h.stops, h.etcds, gaps)
+	return fmt.Sprintf("%d kills, %d with writes in flight; %d of the primary, %d of these with writes in flight; %d times several at once; %d stops; %d times etcd was away; %s", h.kills, h.inFlight, h.ofPrimary, h.ofFlight, h.ofSeveral, h.stops, h.etcds, gaps)
 }
 
 // whileUsed starts a group, does something to it while clients write and read, and checks what they have been told.

@@ -47,7 +47,7 @@ type load struct {
 	lists   [][]*list
 
 	acknowledged, unknown, refused, read, readPlain atomic.Int64
-	inFlight                                        []atomic.Pointer[process] // by writer: who has been sent a write, and has not answered
+	inFlight                                        []*atomic.Pointer[process] // by writer: who has been sent a write, and has not answered
 
 	mu      sync.Mutex // guards the rest
 	since   time.Time  // when watch was called
@@ -55,9 +55,9 @@ type load struct {
 }
 
 func newLoad(r *rig) *load {
-	l := &load{r: r, inFlight: make([]atomic.Pointer[process], writers)}
+	l := &load{r: r}
 	for w := range writers {
-		l.numbers, l.lists = append(l.numbers, nil), append(l.lists, nil)
+		l.numbers, l.lists, l.inFlight = append(l.numbers, nil), append(l.lists, nil), append(l.inFlight, new(atomic.Pointer[process]))
 		for i := range keysOfEach {
 			l.numbers[w] = append(l.numbers[w], &number{name: fmt.Sprintf("n%d:%d", w, i)})
 		}

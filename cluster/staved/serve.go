@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,73 +54,101 @@ type part struct {
 	files     transport.TLSInfo
 }
 
-// serve judges the options, all of them.
-func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
-	var wrong []error
-	mistake := func(is bool, format string, args ...any) {
-		if is {
-			wrong = append(wrong, fmt.Errorf(format, args...))
+// mistakes are what is wrong with the options.
+type mistakes []error
+
+func (m *mistakes) add(is bool, format string, args ...any) {
+	if is {
+		*m = append(*m, fmt.Errorf(format, args...))
+	}
+}
+
+// recordKey is that of the record in etcd.
+func recordKey(c *urfave.Context, wrong *mistakes) string {
+	for _, name := range []string{"group", "cluster"} {
+		wrong.add(!group.IsName(c.String(name)), "--%s must be up to 64 letters, digits or any of \"._-\", not %q", name, c.String(name))
+	}
+	return fmt.Sprintf("/stave/%s/groups/%s", c.String("cluster"), c.String("group"))
+}
+
+// readEtcd reads where an etcd is that runs, and the files of its TLS.
+func (p *part) readEtcd(c *urfave.Context, wrong *mistakes) {
+	p.files = transport.TLSInfo{CertFile: c.String("etcd-cert"), KeyFile: c.String("etcd-key"), TrustedCAFile: c.String("etcd-cacert"), ClientCertAuth: true}
+	files := []string{p.files.CertFile, p.files.KeyFile, p.files.TrustedCAFile}
+	wrong.add(p.isTLS() && slices.Contains(files, ""), "--etcd-cacert, --etcd-cert and --etcd-key go together")
+	for _, f := range files {
+		if f != "" {
+			_, err := os.Stat(f)
+			wrong.add(err != nil, "a file of etcd's TLS: %w", err)
 		}
 	}
+	if c.String("etcd") == "" {
+		return
+	}
+	p.endpoints = strings.Split(c.String("etcd"), ",")
+	for _, e := range p.endpoints {
+		wrong.add(!isEndpoint(e), "--etcd must be URLs such as http://10.0.0.1:2379, with commas between them, and has %q", e)
+	}
+}
+
+// isTLS reports whether any of its files is named.
+func (p *part) isTLS() bool {
+	return p.files.CertFile != "" || p.files.KeyFile != "" || p.files.TrustedCAFile != ""
+}
+
+// serve judges the options, all of them.
+func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
+	var wrong mistakes
 	p := part{
-		key: fmt.Sprintf("/stave/%s/groups/%s", c.String("cluster"), c.String("group")),
+		key: recordKey(c, &wrong),
 		group: server.Group{
 			Name: c.String("group"), ID: c.String("id"), Address: c.String("announce"), Bootstrap: c.Bool("bootstrap"), MinInSync: c.Int("min-in-sync"), Silence: c.Duration("insync-timeout"),
 			StrictReads: c.Bool("strict-reads"),
 		},
-		files: transport.TLSInfo{CertFile: c.String("etcd-cert"), KeyFile: c.String("etcd-key"), TrustedCAFile: c.String("etcd-cacert"), ClientCertAuth: true},
 	}
-	mistake(p.group.ID == "", "--id is missing: which member of the group %s is this one? stave serve has a server without a group", p.group.Name)
-	mistake(!group.IsName(p.group.Name), "--group must be up to 64 letters, digits or any of \"._-\", not %q", p.group.Name)
-	mistake(!group.IsName(c.String("cluster")), "--cluster must be up to 64 letters, digits or any of \"._-\", not %q", c.String("cluster"))
-	mistake(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
-	mistake(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
-	mistake(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
-	mistake(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")
-	mistake(config.Get("replicaof") != "", "the group says whom a member follows: leave replicaof out")
+	p.readEtcd(c, &wrong)
+	wrong.add(p.group.ID == "", "--id is missing: which member of the group %s is this one? stave serve has a server without a group", p.group.Name)
+	wrong.add(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
+	wrong.add(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
+	wrong.add(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
+	wrong.add(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")
+	wrong.add(config.Get("replicaof") != "", "the group says whom a member follows: leave replicaof out")
 	if p.group.Address != "" {
 		host, port, err := net.SplitHostPort(p.group.Address)
-		mistake(err != nil || host == "" || port == "" || port == "0", "--announce must be HOST:PORT, not %q", p.group.Address)
+		wrong.add(err != nil || host == "" || port == "" || port == "0", "--announce must be HOST:PORT, not %q", p.group.Address)
 	}
-	some := p.files.CertFile != "" || p.files.KeyFile != "" || p.files.TrustedCAFile != ""
-	mistake(some && (p.files.CertFile == "" || p.files.KeyFile == "" || p.files.TrustedCAFile == ""), "--etcd-cacert, --etcd-cert and --etcd-key go together")
-	for _, f := range []string{p.files.CertFile, p.files.KeyFile, p.files.TrustedCAFile} {
-		if f != "" {
-			_, err := os.Stat(f)
-			mistake(err != nil, "a file of etcd's TLS: %w", err)
-		}
-	}
-	switch urls, peers := c.String("etcd"), c.String("peers"); {
-	case urls == "" && peers == "":
-		mistake(true, "where is etcd? --etcd URL,... names one that runs; with --peers a=HOST,b=HOST,c=HOST the members run their own")
-	case urls != "" && peers != "":
-		mistake(true, "--etcd names one that runs, and --peers has the members run their own: leave one out")
-	case urls != "":
+	switch peers := c.String("peers"); {
+	case p.endpoints == nil && peers == "":
+		wrong.add(true, "where is etcd? --etcd URL,... names one that runs; with --peers a=HOST,b=HOST,c=HOST the members run their own")
+	case p.endpoints != nil && peers != "":
+		wrong.add(true, "--etcd names one that runs, and --peers has the members run their own: leave one out")
+	case p.endpoints != nil:
 		for _, name := range []string{"etcd-dir", "etcd-client", "etcd-rejoin"} {
-			mistake(c.IsSet(name), "--%s is for an etcd in the members, and --etcd names one that runs elsewhere: leave one out", name)
-		}
-		p.endpoints = strings.Split(urls, ",")
-		for _, e := range p.endpoints {
-			mistake(!isEndpoint(e), "--etcd must be URLs such as http://10.0.0.1:2379, with commas between them, and has %q", e)
+			wrong.add(c.IsSet(name), "--%s is for an etcd in the members, and --etcd names one that runs elsewhere: leave one out", name)
 		}
 	default:
-		dir, err := filepath.Abs(config.Get("dir"))
-		mistake(err != nil, "the directory of the store: %w", err)
-		if name := c.String("etcd-dir"); name != "" {
-			store := dir
-			dir, err = filepath.Abs(name)
-			mistake(err != nil, "--etcd-dir: %w", err)
-			inside, err := filepath.Rel(store, dir)
-			mistake(err == nil && !strings.HasPrefix(inside, ".."), "--etcd-dir must not be within the store's directory, which is Stave's alone")
-		} else {
-			dir += "-etcd"
-		}
-		p.own, err = newOwnEtcd(p.group.ID, peers, dir, c.String("etcd-client"), c.Bool("etcd-rejoin"), p.files)
-		mistake(err != nil, "%w", err)
-		mistake(err == nil && !some && p.own.isOpen() && config.Get("protected-mode") != "no",
-			"--peers names other machines, and whoever reaches an etcd without TLS decides who is the primary: give --etcd-cacert, --etcd-cert and --etcd-key, or --protected-mode no if the network is trusted")
+		p.readPeers(c, config, &wrong)
 	}
 	return p.join, errors.Join(wrong...)
+}
+
+// readPeers reads which etcd this member runs.
+func (p *part) readPeers(c *urfave.Context, config *server.Config, wrong *mistakes) {
+	dir, err := filepath.Abs(config.Get("dir"))
+	wrong.add(err != nil, "the directory of the store: %w", err)
+	if name := c.String("etcd-dir"); name != "" {
+		store := dir
+		dir, err = filepath.Abs(name)
+		wrong.add(err != nil, "--etcd-dir: %w", err)
+		inside, err := filepath.Rel(store, dir)
+		wrong.add(err == nil && !strings.HasPrefix(inside, ".."), "--etcd-dir must not be within the store's directory, which is Stave's alone")
+	} else {
+		dir += "-etcd"
+	}
+	p.own, err = newOwnEtcd(p.group.ID, c.String("peers"), dir, c.String("etcd-client"), c.Bool("etcd-rejoin"), p.files)
+	wrong.add(err != nil, "%w", err)
+	wrong.add(err == nil && !p.isTLS() && p.own.isOpen() && config.Get("protected-mode") != "no",
+		"--peers names other machines, and whoever reaches an etcd without TLS decides who is the primary: give --etcd-cacert, --etcd-cert and --etcd-key, or --protected-mode no if the network is trusted")
 }
 
 // join begins the member's part. What has no answer yet, such as etcd, is no error: the server answers -CLUSTERDOWN until there is one.

@@ -25,6 +25,9 @@
 // A driver keeps this: what a process knows first is read, linearizably. Replies that wait when a node's term ends never leave. A member that
 // takes a whole log keeps its old one until the new one is on its disk, or comes back with another incarnation.
 //
+// A member notes in its store what it knows of the record, before it acts on that (Noting), so that a service that has lost its data, or is
+// a copy of the past, is recognized, and the record can be made anew (Recover).
+//
 // A Driver has the clock and asks the Service; module cluster has one for etcd. Package server/internal/member has a Driver. The tests run
 // nodes in a simulator (TestWorlds, with -worlds N for more seeds), drivers in one process (grouptest), and servers
 // (TestLinearizableMembers).

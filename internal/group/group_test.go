@@ -33,7 +33,7 @@ func TestWorlds(t *testing.T) {
 	if n < 100 {
 		return
 	}
-	if all.acknowledged == 0 || all.reads == 0 || all.takeovers == 0 || all.removals == 0 || all.joins == 0 || all.fullSyncs == 0 || all.late == 0 || all.unacknowledged == 0 {
+	if all.acknowledged == 0 || all.reads == 0 || all.takeovers == 0 || all.removals == 0 || all.joins == 0 || all.fullSyncs == 0 || all.late == 0 || all.recovered == 0 || all.refused == 0 || all.unacknowledged == 0 {
 		t.Error("it has not tried everything")
 	}
 }
@@ -103,6 +103,7 @@ func (w *world) faults() {
 			long = w.between(500*ms, 5*time.Second)
 		}
 		w.fault(o, long)
+		w.judgeRecovery()
 		w.faults()
 	})
 }

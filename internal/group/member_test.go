@@ -1,6 +1,8 @@
 package group_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,7 +20,10 @@ type node struct {
 	disk        []uint64 // its log; no entry is written over
 	durable     int      // as much survives a loss of power
 	incarnation uint64
+	noted       group.Noted
 
+	passing   passing
+	records   group.Service // of this life: it notes what passes through
 	core      *group.Node   // nil while it is down
 	life      int           // counts starts and ends: what was about to happen in another life does not
 	stopped   time.Duration // until then it does nothing
@@ -74,6 +79,7 @@ func (o *node) position() int {
 func (o *node) start() {
 	o.life++
 	o.line, o.syncing, o.writing, o.held = 0, false, false, nil
+	o.records = group.Noting(&o.passing, o.noted, func(n group.Noted) error { o.noted = n; return nil })
 	o.core = group.New(group.Options{
 		Self: group.Member{ID: o.id, Incarnation: o.incarnation}, MinInSync: o.w.min, StrictReads: o.w.strict,
 		Interval: 200 * ms, Silence: time.Second, Lease: time.Second, Patience: 1500 * ms, Yield: 300 * ms, Retry: 300 * ms,
@@ -82,15 +88,48 @@ func (o *node) start() {
 	o.moved()
 	if old := o.w.service.old; len(old) > 0 && o.w.chance(50) { // a watch that lags
 		life, v := o.life, old[len(old)-1-o.w.r.IntN(min(len(old), 3))]
-		o.w.after(o.w.between(0, 50*ms), func() { o.later(life, func() { o.act(o.core.Learn(o.clock(), v)) }) })
+		o.w.after(o.w.between(0, 50*ms), func() { o.later(life, func() { o.learn(v) }) })
 	}
 	o.every(15*ms, 25*ms, func() { o.act(o.core.Tick(o.clock())) })
 	o.every(50*ms, 250*ms, o.stream)
 	o.every(time.Second, 4*time.Second, func() { // a watch that has missed something begins anew
 		if o.w.now >= max(o.alone, o.w.service.down) {
-			o.act(o.core.Learn(o.clock(), o.w.service.record))
+			o.learn(o.w.service.record)
 		}
 	})
+}
+
+// passing is a service that has the answer already.
+type passing struct{ record group.Versioned }
+
+func (p *passing) Read(context.Context) (group.Versioned, error) { return p.record, nil }
+func (p *passing) Swap(context.Context, group.Swap) (group.Versioned, error) {
+	return group.Versioned{}, errLater
+}
+func (p *passing) Watch(_ context.Context, fn func(group.Versioned)) { fn(p.record) }
+
+var errLater = errors.New("the answer comes later")
+
+// learn takes a record that was watched, or there when a swap was tried. It is noted first, and may be lost then.
+func (o *node) learn(v group.Versioned) {
+	o.passing.record = v
+	o.records.Watch(context.Background(), func(v group.Versioned) {
+		if o.w.calm || !o.w.chance(3) {
+			o.act(o.core.Learn(o.clock(), v))
+		}
+	})
+}
+
+// answer takes the answer to a read.
+func (o *node) answer(v group.Versioned) {
+	o.passing.record = v
+	v, err := o.records.Read(context.Background())
+	switch {
+	case err != nil:
+		o.w.fail("%s: %v", o.id, err)
+	case o.w.calm || !o.w.chance(3):
+		o.act(o.core.Answer(o.clock(), v))
+	}
 }
 
 // every does something again and again in this life.
@@ -160,13 +199,14 @@ func (o *node) act(actions []group.Action) {
 		case group.Read:
 			o.w.service.request(o, func() group.Versioned { return o.w.service.record }, func(v group.Versioned, ok bool) {
 				if ok {
-					o.act(o.core.Answer(o.clock(), v))
+					o.answer(v)
 				}
 			})
 		case group.Swap:
+			_, _ = o.records.Swap(context.Background(), a)
 			o.w.service.request(o, func() group.Versioned { return o.w.service.swap(o, a) }, func(v group.Versioned, ok bool) {
 				if ok {
-					o.act(o.core.Learn(o.clock(), v))
+					o.learn(v)
 				}
 			})
 		case group.Send:

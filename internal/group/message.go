@@ -37,8 +37,8 @@ type Read struct{}
 // Swap replaces the record if it still has a version. The outcome is Node.Learn with the record that is there now, or, if
 // there is no answer, nothing: then the swap may be carried out at any later time.
 type Swap struct {
-	If     int64
-	Record Record
+	If     int64  `json:"if"`
+	Record Record `json:"record"`
 }
 
 // Send is a message to a member: a Ping or an Ack. It may be lost.

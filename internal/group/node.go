@@ -11,7 +11,7 @@ type Options struct {
 	Self Member
 	// Address is where others reach it, for the record; "" for none.
 	Address string
-	// Bootstrap has it make the record, with itself alone in sync, if there is none.
+	// Bootstrap has it make the record, with itself alone in sync, if there is none. (See Noting for one that is lost.)
 	Bootstrap bool
 	// MinInSync is how many members have a write before it is acknowledged, the primary included.
 	MinInSync int

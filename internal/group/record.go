@@ -28,7 +28,7 @@ type Record struct {
 
 // Versioned is a Record with its version, which grows by each swap. The first one is 1.
 type Versioned struct {
-	Version int64
+	Version int64 `json:"version"`
 	Record
 }
 

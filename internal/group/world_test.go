@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/internal/group"
@@ -37,7 +38,7 @@ type world struct {
 
 // counts says what a run has had, so that a test can tell whether it has tried anything.
 type counts struct {
-	writes, acknowledged, unknown, reads, takeovers, removals, joins, kills, unacknowledged, fullSyncs, unanswered, late int
+	writes, acknowledged, unknown, reads, takeovers, removals, joins, kills, unacknowledged, fullSyncs, unanswered, late, recovered, refused int
 }
 
 type event struct {
@@ -177,12 +178,13 @@ func (s *service) swap(o *node, a group.Swap) group.Versioned {
 		w.counts.joins++
 	}
 	w.judgeInSync("after a swap")
+	w.judgeRecovery()
 	v := s.record
 	for _, other := range w.nodes {
 		if life := other.life; w.chance(80) {
 			w.after(w.between(1*ms, 300*ms), func() {
 				if w.now >= other.alone && w.now >= s.down {
-					other.later(life, func() { other.act(other.core.Learn(other.clock(), v)) })
+					other.later(life, func() { other.learn(v) })
 				}
 			})
 		}
@@ -204,6 +206,36 @@ func (w *world) judgeInSync(why string) {
 	for _, m := range w.service.record.InSync {
 		if o := w.nodes[m.ID[0]-'a']; o.incarnation == m.Incarnation && !o.has(n, w.shown[n-1]) {
 			w.fail("S1: %s: %s is in sync and lacks %d at %d", why, o.id, w.shown[n-1], n)
+		}
+	}
+}
+
+// judgeRecovery: if all processes ended now, and the service lost its data, the record that some members can be used to recover would have none
+// in sync that lacks what was shown. All of them are enough, unless one in sync has lost its power.
+func (w *world) judgeRecovery() {
+	n := len(w.shown)
+	for some := 1; some < 1<<len(w.nodes); some++ {
+		var there []group.Witness
+		for _, o := range w.nodes {
+			if some>>o.i&1 == 1 {
+				there = append(there, group.Witness{Member: group.Member{ID: o.id, Incarnation: o.incarnation}, Noted: o.noted})
+			}
+		}
+		r, err := group.Recover(there)
+		if err != nil {
+			w.counts.refused++
+			if len(there) == len(w.nodes) && !strings.Contains(err.Error(), "loss of power") && w.service.record.Version > 1 {
+				w.fail("all are there: %v", err)
+			}
+			continue
+		}
+		if len(there) < len(w.nodes) {
+			w.counts.recovered++
+		}
+		for _, m := range r.InSync {
+			if o := w.nodes[m.ID[0]-'a']; !o.has(n, w.shown[n-1]) {
+				w.fail("recovery with %v: %+v has %s in sync, which lacks %d at %d", there, r, o.id, w.shown[n-1], n)
+			}
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Member struct {
 	clock   atomic.Int64              // up to which a primary that it has followed may have shown what is due as gone, Unix ms
 
 	mu       sync.Mutex      // guards the rest
+	self     identity        // as the store has it
+	reading  backoff.Backoff // of the record
 	driver   *group.Driver   // nil while the server does not serve
 	known    group.Versioned // of the driver that ran last
 	begun    uint64          // the term whose primary the server is; 0: of none
@@ -52,12 +54,12 @@ type Member struct {
 
 // Join makes a server, which has no session yet, a member of a group.
 func Join(state *shared.State, o Options) (*Member, error) {
-	self, err := identify(state.Store, o.Self.ID, bootID())
+	self, err := identify(state.Store, o.Group, bootID())
 	if err != nil {
 		return nil, err
 	}
-	o.Self = self
-	m := &Member{state: state, options: o, wake: make(chan struct{}, 1)}
+	o.Self.Incarnation = self.incarnation
+	m := &Member{state: state, options: o, self: self, wake: make(chan struct{}, 1)}
 	state.Member, state.Gate = m, gate.New(group.Now)
 	state.Replicas.Gate, state.Replicas.GroupAcked = state.Gate, m.acked
 	return m, nil
@@ -71,7 +73,10 @@ func (m *Member) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream := m.state.Replicas.Stream
-	d := group.NewDriver(m.options.Options, m.options.Records, group.Hooks{
+	m.mu.Lock()
+	noted := m.self.noted
+	m.mu.Unlock()
+	d := group.NewDriver(m.options.Options, records{group.Noting(m.options.Records, noted, m.note), m}, group.Hooks{
 		Send: m.send, Changed: m.changed,
 		Offset: func() uint64 { return uint64(stream.Position().Offset) },
 	})
@@ -109,6 +114,40 @@ func (m *Member) Run(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known, m.driver = d.State().Known, nil
+}
+
+// note keeps what is noted of the record.
+func (m *Member) note(n group.Noted) error {
+	m.mu.Lock()
+	self := m.self
+	m.mu.Unlock()
+	self.noted = n
+	if err := self.write(m.state.Store); err != nil { // one at a time
+		return err
+	}
+	m.mu.Lock()
+	m.self = self
+	m.mu.Unlock()
+	return nil
+}
+
+// records are those that the driver asks for. The log says once why they cannot be read.
+type records struct {
+	group.Service
+	m *Member
+}
+
+func (r records) Read(ctx context.Context) (group.Versioned, error) {
+	v, err := r.Service.Read(ctx)
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	switch {
+	case err == nil:
+		r.m.reading.Worked()
+	case !errors.Is(err, context.Canceled) && r.m.reading.Failed(r.m.options.Retry, lookEvery, err):
+		r.m.state.Options.Logger.Error("who is the primary of the group cannot be read; the server tries again", "error", err)
+	}
+	return v, err
 }
 
 // isPlayed reports whether the server is what the record says, or waits until the record says something else. m.mu is locked.
@@ -265,7 +304,7 @@ func (m *Member) Place() shared.Place {
 func (m *Member) Info() []any {
 	known, role := m.Known(), "member"
 	m.mu.Lock()
-	begun := m.begun
+	begun, noted := m.begun, m.self.noted
 	m.mu.Unlock()
 	if begun != 0 {
 		role = "primary"
@@ -276,7 +315,7 @@ func (m *Member) Info() []any {
 	}
 	return []any{
 		"group_name", m.options.Group, "group_id", m.options.Self.ID, "group_incarnation", m.options.Self.Incarnation, "group_role", role, "group_term", known.Term,
-		"group_primary", known.Primary, "group_in_sync", strings.Join(ids, ","),
+		"group_primary", known.Primary, "group_in_sync", strings.Join(ids, ","), "group_noted", noted.String(),
 	}
 }
 
