@@ -46,6 +46,17 @@ func (c *caller) connect() (err error) {
 		return errors.Join(errNotConnected, err)
 	}
 	c.in = resp.NewDecoder(c.conn)
+	if c.at.password == "" {
+		return nil
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err = c.conn.Write(resp.AppendCommandStrings(nil, "AUTH", c.at.password)); err == nil {
+		_, err = c.in.Read()
+	}
+	if err != nil {
+		c.next()
+		return errors.Join(errNotConnected, err)
+	}
 	return nil
 }
 

@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 type process struct {
 	id, address, dir, etcd string
 	args, env              []string
+	via                    []string // the program that starts it, with its arguments
+	password               string   // "": none
 
 	mu    sync.Mutex // guards the rest
 	cmd   *exec.Cmd
@@ -54,7 +56,8 @@ func (p *process) start(more ...string) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(os.Args[0], slices.Concat(p.args, more)...)
+	command := slices.Concat(p.via, []string{os.Args[0]}, p.args, more)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(append(os.Environ(), asStaved+"=1"), p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	setChild(cmd)

@@ -171,7 +171,11 @@ func (h *harm) String() string {
 
 // whileUsed starts a group, does something to it while clients write and read, and checks what they have been told.
 func whileUsed(t *testing.T, seed uint64, own bool, mode string, harmful func(*harm)) {
-	r := startRig(t, rand.New(rand.NewPCG(seed, 0)), own, mode, *silence)
+	whileUsedBy(t, startRig(t, rand.New(rand.NewPCG(seed, 0)), own, mode, *silence), seed, harmful)
+}
+
+// whileUsedBy is whileUsed with a group that has been started.
+func whileUsedBy(t *testing.T, r *rig, seed uint64, harmful func(*harm)) {
 	h := &harm{r: r, l: newLoad(r)}
 	ctx, stop := context.WithCancel(context.Background())
 	var working sync.WaitGroup
