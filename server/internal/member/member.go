@@ -31,6 +31,10 @@ type Options struct {
 	Group   string
 	Records group.Service
 	group.Options
+
+	// Of simulators. Clock is that of leases, and Boot the id of the time since the machine has booted; by default they are this machine's.
+	Clock func() time.Duration
+	Boot  string
 }
 
 // Member is a server's part in its group. Its methods may be called by any goroutine.
@@ -52,13 +56,16 @@ type Member struct {
 
 // Join makes a server, which has no session yet, a member of a group.
 func Join(state *shared.State, o Options) (*Member, error) {
-	self, err := identify(state.Store, o.Self.ID, bootID())
+	if o.Clock == nil {
+		o.Clock, o.Boot = group.Now, bootID()
+	}
+	self, err := identify(state.Store, o.Self.ID, o.Boot)
 	if err != nil {
 		return nil, err
 	}
 	o.Self = self
 	m := &Member{state: state, options: o, wake: make(chan struct{}, 1)}
-	state.Member, state.Gate = m, gate.New(group.Now)
+	state.Member, state.Gate = m, gate.New(o.Clock)
 	state.Replicas.Gate, state.Replicas.GroupAcked = state.Gate, m.acked
 	return m, nil
 }
@@ -70,15 +77,7 @@ const lookEvery = time.Second
 func (m *Member) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := m.state.Replicas.Stream
-	d := group.NewDriver(m.options.Options, m.options.Records, group.Hooks{
-		Send: m.send, Changed: m.changed,
-		Offset: func() uint64 { return uint64(stream.Position().Offset) },
-	})
-	m.mu.Lock()
-	m.driver, m.followed = d, 0
-	m.mu.Unlock()
-	serverside.DB.SetExpiryCycle(m.state.Store, false) // until it is the primary
+	d := m.drive(func(h group.Hooks) *group.Driver { return group.NewDriver(m.options.Options, m.options.Records, h) })
 	defer serverside.DB.SetExpiryCycle(m.state.Store, true)
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
@@ -109,6 +108,28 @@ func (m *Member) Run(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known, m.driver = d.State().Known, nil
+}
+
+// drive makes the driver.
+func (m *Member) drive(by func(group.Hooks) *group.Driver) *group.Driver {
+	stream := m.state.Replicas.Stream
+	d := by(group.Hooks{
+		Send: m.send, Changed: m.changed,
+		Offset: func() uint64 { return uint64(stream.Position().Offset) },
+	})
+	m.mu.Lock()
+	m.driver, m.followed = d, 0
+	m.mu.Unlock()
+	serverside.DB.SetExpiryCycle(m.state.Store, false) // until it is the primary
+	return d
+}
+
+// Simulate is Run for simulators, which call Step of the driver, and what is returned: that makes the server what the record says.
+func (m *Member) Simulate(asks func(group.Action)) (d *group.Driver, play func() error) {
+	d = m.drive(func(h group.Hooks) *group.Driver {
+		return group.NewStepped(m.options.Options, m.options.Clock, asks, h)
+	})
+	return d, func() error { return m.play(d.State()) }
 }
 
 // isPlayed reports whether the server is what the record says, or waits until the record says something else. m.mu is locked.
