@@ -185,7 +185,7 @@ func (r *simRequest) end() {
 func (r *simRequest) lost() { r.w.counts.unknown++ }
 
 // simRefusals are the beginnings of errors after which nothing was executed.
-var simRefusals = []string{"-CLUSTERDOWN", "-NOREPLICAS", "-READONLY", "-LOADING"}
+var simRefusals = []string{"-CLUSTERDOWN", "-NOREPLICAS", "-READONLY", "-LOADING", "-EXECABORT"}
 
 // outcome is what a client makes of replies.
 func outcome(out []byte) (refused, unknown bool, other string) {

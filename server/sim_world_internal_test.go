@@ -141,7 +141,9 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	w.faults()
 	w.run(w.between(8*time.Second, 16*time.Second))
 	w.heal()
-	w.run(12 * time.Second)
+	for i := 0; i < 15 && len(w.wrong) == 0 && (i < 2 || len(w.service.record.InSync) < n); i++ {
+		w.run(time.Second)
+	}
 	if len(w.wrong) == 0 && !w.isStuck() {
 		w.judge.final()
 	}
