@@ -245,12 +245,14 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 	} else {
 		w.counts.writes++
 		j.acked[r.entry] = true
-		j.stores(r)
 	}
 	for i, key := range r.keys {
 		j.shows(r, key, r.values[i])
 	}
 	j.inSync(fmt.Sprintf("%s replies to %d", r.o.id, r.n))
+	if r.entry != "" {
+		j.stores(r)
+	}
 	j.ops = append(j.ops, simOp{r, w.now})
 }
 

@@ -90,8 +90,11 @@ const simDir = "d"
 func newSimNode(w *sim, i int) *simNode {
 	o := &simNode{w: w, i: i, id: string(rune('a' + i)), mem: vfs.NewMem(), disk: crash.NewDisk(simDir, nil)}
 	rate := 0.87 + 0.26*w.r.Float64()
-	if w.strict || w.defect == impatient {
+	switch {
+	case w.strict:
 		rate = 0.4 + 1.6*w.r.Float64()
+	case w.defect == impatient:
+		rate = []float64{0.4, 2}[w.r.IntN(2)]
 	}
 	o.clock = simClock{shown: time.Hour * time.Duration(i+1), rate: rate}
 	if w.strict {

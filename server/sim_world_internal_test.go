@@ -284,7 +284,10 @@ func (w *sim) fault(o *simNode, long time.Duration) {
 				}
 			}
 		}
-		w.note("%s is cut off from %v for %s, both ways %t", o.id, others, long, both)
+		if w.chance(40) {
+			o.alone = w.now + long
+		}
+		w.note("%s is cut off from %v for %s, both ways %t, from the service %t", o.id, others, long, both, o.alone > w.now)
 	case 7:
 		w.note("the service is down for %s", long)
 		w.service.down = w.now + long
