@@ -34,16 +34,31 @@ type simRequest struct {
 	isOver  bool
 }
 
-// clients write and read, everywhere.
+// clients write and read. Each stays with a node until that refuses it.
 func (w *sim) clients() {
 	w.after(w.between(1*ms, 60*ms), func() {
-		for _, o := range w.nodes {
-			if w.chance(20) || w.service.record.Version > 0 && w.service.record.Primary == o.id && w.chance(80) {
+		for i, o := range w.asked {
+			switch {
+			case o == nil && w.service.record.Version > 0 && w.chance(60):
+				o = w.nodeOf(w.service.record.Primary)
+			case o == nil:
+				o = w.nodes[w.r.IntN(len(w.nodes))]
+			}
+			if w.asked[i] = o; w.chance(60) {
 				w.request(o)
 			}
 		}
 		w.clients()
 	})
+}
+
+// leave has clients ask another node.
+func (w *sim) leave(o *simNode) {
+	for i := range w.asked {
+		if w.asked[i] == o && w.chance(60) {
+			w.asked[i] = nil
+		}
+	}
 }
 
 func (w *sim) request(o *simNode) {
@@ -67,9 +82,11 @@ func (w *sim) request(o *simNode) {
 		}
 	}
 	w.after(delay, func() {
-		if o.store != nil && o.life == r.life {
-			o.later(o.life, r.begin)
+		if o.store == nil || o.life != r.life {
+			w.leave(o)
+			return
 		}
+		o.later(o.life, r.begin)
 	})
 }
 
@@ -100,6 +117,7 @@ func (r *simRequest) begin() {
 	o := r.o
 	if o.server.state.Following.IsReplica() {
 		r.isOver = true
+		r.w.leave(o)
 		return
 	}
 	r.batch = session.NewBatch()
@@ -227,9 +245,11 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 		w.fail("%s replies %q to request %d", r.o.id, other, r.n)
 		return
 	case unknown:
+		w.leave(r.o)
 		w.counts.unknown++
 		return
 	case refused:
+		w.leave(r.o)
 		if w.counts.refused++; r.entry != "" {
 			j.refused[r.entry] = true
 		}
@@ -358,4 +378,56 @@ func (j *simJudge) final() {
 		}
 	}
 	j.linearizable(primary)
+}
+
+// linearizable judges what clients know of each key, and the end. The value in the end says in which order the writes have happened, so
+// each call is placed as early as it can be: after all those that must be before it.
+func (j *simJudge) linearizable(primary *simNode) {
+	for _, key := range simKeys {
+		final := primary.value(key)
+		called := map[string]time.Duration{} // of writes, also of those that were not answered
+		for _, r := range j.calls {
+			if r.entry != "" {
+				called[r.entry] = r.called
+			}
+		}
+		writes, reads := map[int]time.Duration{}, map[int][]simOp{} // when they were answered, by how long the value is after them
+		for _, op := range j.ops {
+			if at := slices.Index(op.r.keys, key); at >= 0 {
+				n := len(op.r.values[at])
+				if op.r.entry != "" {
+					writes[n] = op.returned
+				} else {
+					reads[n] = append(reads[n], op)
+				}
+			}
+		}
+		now, have := time.Duration(0), 0
+		place := func(called, returned time.Duration, what any) {
+			if now = max(now, called); now > returned {
+				j.w.fail("not linearizable: %v of %s, answered at %s, comes after what was asked at %s", what, key, returned, now)
+			}
+		}
+		for _, entry := range append([]string{""}, strings.SplitAfter(final, ",")...) {
+			if have += len(entry); entry != "" {
+				returned, known := writes[have]
+				if !known {
+					returned = j.w.now
+				}
+				place(called[entry], returned, "the write "+entry)
+			}
+			earliest := now
+			latest := now
+			for _, op := range reads[have] { // in any order
+				now = earliest
+				place(op.r.called, op.returned, "a read")
+				latest = max(latest, now)
+			}
+			delete(reads, have)
+			now = latest
+		}
+		if len(reads) > 0 {
+			j.w.fail("not linearizable: reads of %s show what it never held", key)
+		}
+	}
 }

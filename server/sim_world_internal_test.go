@@ -34,6 +34,7 @@ type sim struct {
 	cut  map[[2]int]time.Duration // until when bytes from one node to another one, or to a client, stay on their way
 	calm bool                     // no more faults
 
+	asked   [3]*simNode // by each client
 	judge   simJudge
 	wrong   []string
 	history []string
@@ -217,7 +218,11 @@ func (s *simService) swap(o *simNode, a group.Swap) group.Versioned {
 	v := s.record
 	for _, other := range w.nodes {
 		if life := other.life; w.chance(80) {
-			w.after(w.between(1*ms, 300*ms), func() {
+			most := 300 * ms
+			if !w.calm && w.chance(30) {
+				most = 2 * time.Second
+			}
+			w.after(w.between(1*ms, most), func() {
 				if w.now >= other.alone && w.now >= s.down {
 					other.later(life, func() { other.driver.Answer(nil, v) })
 				}
@@ -276,7 +281,7 @@ func (w *sim) fault(o *simNode, long time.Duration) {
 		both := w.chance(50)
 		var others []string
 		for i := range len(w.nodes) + 1 { // the last one is all clients
-			if i != o.i && w.chance(70) {
+			if i != o.i && w.chance(70) && (i < len(w.nodes) || w.chance(40)) {
 				others = append(others, fmt.Sprint(i))
 				w.cut[[2]int{o.i, i}] = w.now + long
 				if both {
