@@ -37,6 +37,9 @@ type Group struct {
 	// long the primary answers reads that no member in sync has confirmed. Patience is how long a member waits before it takes
 	// over, at least one and a half times as long. Both are the same for all members. Defaults: 1 s, and 1.5 times Silence.
 	Silence, Patience time.Duration
+
+	clock func() time.Duration // of a simulator, and
+	boot  string               // of its machine: see member.Options
 }
 
 // The defaults of Group.
@@ -48,7 +51,7 @@ const (
 // options are what the group's part of the server needs.
 func (g *Group) options() (o member.Options, err error) {
 	silence := orDefault(g.Silence, defaultSilence)
-	o = member.Options{Group: g.Name, Records: g.Records, Options: group.Options{
+	o = member.Options{Group: g.Name, Records: g.Records, Clock: g.clock, Boot: g.boot, Options: group.Options{
 		Self: group.Member{ID: g.ID}, Address: g.Address, Bootstrap: g.Bootstrap, StrictReads: g.StrictReads, MinInSync: orDefault(g.MinInSync, defaultMinInSync),
 		Interval: silence / 5, Silence: silence, Lease: silence, Patience: orDefault(g.Patience, silence*3/2), Yield: silence * 3 / 10, Retry: silence * 3 / 10,
 	}}

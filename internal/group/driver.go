@@ -12,6 +12,8 @@ const answerWithin = 5 * time.Second
 // Driver runs a Node: it has the clock, asks the service, and hands messages over. Its methods may be called from any goroutine.
 type Driver struct {
 	service Service
+	now     func() time.Duration
+	asks    func(Action) // gets what is to be asked of the service; nil: it is asked here
 	hooks   Hooks
 	calls   sync.WaitGroup // of the service, under way
 
@@ -32,18 +34,40 @@ type Hooks struct {
 
 // NewDriver returns the driver of a new Node.
 func NewDriver(o Options, service Service, h Hooks) *Driver {
-	return &Driver{service: service, hooks: h, node: New(o, Now())}
+	return &Driver{service: service, now: Now, hooks: h, node: New(o, Now())}
+}
+
+// NewStepped returns a driver for simulators, without Run: who has it calls Step, by a clock of its own, and hands Answer what the
+// service replies to a Read or Swap that asks gets.
+func NewStepped(o Options, now func() time.Duration, asks func(Action), h Hooks) *Driver {
+	return &Driver{now: now, asks: asks, hooks: h, node: New(o, now())}
+}
+
+// Step is to be called often: see Node.Tick.
+func (d *Driver) Step() { d.tick(context.Background()) }
+
+func (d *Driver) tick(ctx context.Context) {
+	d.event(ctx, func(n *Node) []Action { return n.Tick(d.now()) })
+}
+
+// Answer takes what the service replies to a, or a record that was watched, for which a is nil.
+func (d *Driver) Answer(a Action, v Versioned) {
+	answer := (*Node).Learn
+	if _, isRead := a.(Read); isRead {
+		answer = (*Node).Answer
+	}
+	d.event(context.Background(), func(n *Node) []Action { return answer(n, d.now(), v) })
 }
 
 // Run drives the node until ctx ends. It is to be called once. From its end on the node is no primary.
 func (d *Driver) Run(ctx context.Context) {
 	d.calls.Go(func() {
-		d.service.Watch(ctx, func(v Versioned) { d.event(ctx, func(n *Node) []Action { return n.Learn(Now(), v) }) })
+		d.service.Watch(ctx, func(v Versioned) { d.event(ctx, func(n *Node) []Action { return n.Learn(d.now(), v) }) })
 	})
 	tick := time.NewTicker(max(d.node.Interval/10, time.Millisecond))
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		d.event(ctx, func(n *Node) []Action { return n.Tick(Now()) })
+		d.tick(ctx)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -66,9 +90,16 @@ func (d *Driver) event(ctx context.Context, tell func(*Node) []Action) {
 	}
 	d.mu.Unlock()
 	for _, a := range do {
+		send, isSend := a.(Send)
+		switch {
+		case isSend:
+			d.hooks.Send(send)
+			continue
+		case d.asks != nil:
+			d.asks(a)
+			continue
+		}
 		switch a := a.(type) {
-		case Send:
-			d.hooks.Send(a)
 		case Read:
 			d.call(ctx, d.service.Read, (*Node).Answer)
 		case Swap:
@@ -88,19 +119,19 @@ func (d *Driver) call(ctx context.Context, ask func(context.Context) (Versioned,
 			return // the node asks again
 		}
 		d.event(ctx, func(n *Node) []Action {
-			return answer(n, Now(), v)
+			return answer(n, d.now(), v)
 		})
 	})
 }
 
 // Ping has a primary send pings now.
 func (d *Driver) Ping() {
-	d.event(context.Background(), func(n *Node) []Action { return n.SendPings(Now()) })
+	d.event(context.Background(), func(n *Node) []Action { return n.SendPings(d.now()) })
 }
 
 // Pinged takes a ping: see Node.Pinged.
 func (d *Driver) Pinged(from string, p Ping, offset uint64) {
-	d.event(context.Background(), func(n *Node) []Action { return n.Pinged(Now(), from, p, offset) })
+	d.event(context.Background(), func(n *Node) []Action { return n.Pinged(d.now(), from, p, offset) })
 }
 
 // Applied says that the node's log has come further along the stream of a term: see Node.Applied.
@@ -130,6 +161,6 @@ func (d *Driver) State() State {
 	if d.ended {
 		return State{Known: d.node.Known()}
 	}
-	now := Now()
+	now := d.now()
 	return State{d.node.Known(), d.node.IsPrimary(), d.node.Serves(now), d.node.TakesWrites(now), d.node.Gate(now), d.node.LeaseEnd(now)}
 }

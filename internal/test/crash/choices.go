@@ -86,6 +86,11 @@ func pickOf(n, pick int, rng *rand.Rand) Choice {
 	if pick == 3*n {
 		return All(n)
 	}
+	return Random(n, rng)
+}
+
+// Random is a choice among n units, of few or of many.
+func Random(n int, rng *rand.Rand) Choice {
 	density := rng.Float64()
 	return chosen(n, func(int) bool { return rng.Float64() < density })
 }

@@ -31,6 +31,10 @@ type Options struct {
 	Group   string
 	Records group.Service
 	group.Options
+
+	// Of simulators. Clock is that of leases, and Boot the id of the time since the machine has booted; by default they are this machine's.
+	Clock func() time.Duration
+	Boot  string
 }
 
 // Member is a server's part in its group. Its methods may be called by any goroutine.
@@ -54,13 +58,16 @@ type Member struct {
 
 // Join makes a server, which has no session yet, a member of a group.
 func Join(state *shared.State, o Options) (*Member, error) {
-	self, err := identify(state.Store, o.Group, bootID())
+	if o.Clock == nil {
+		o.Clock, o.Boot = group.Now, bootID()
+	}
+	self, err := identify(state.Store, o.Group, o.Boot)
 	if err != nil {
 		return nil, err
 	}
 	o.Self.Incarnation = self.incarnation
 	m := &Member{state: state, options: o, self: self, wake: make(chan struct{}, 1)}
-	state.Member, state.Gate = m, gate.New(group.Now)
+	state.Member, state.Gate = m, gate.New(o.Clock)
 	state.Replicas.Gate, state.Replicas.GroupAcked = state.Gate, m.acked
 	return m, nil
 }
@@ -72,18 +79,11 @@ const lookEvery = time.Second
 func (m *Member) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := m.state.Replicas.Stream
 	m.mu.Lock()
 	noted := m.self.noted
 	m.mu.Unlock()
-	d := group.NewDriver(m.options.Options, records{group.Noting(m.options.Records, noted, m.note), m}, group.Hooks{
-		Send: m.send, Changed: m.changed,
-		Offset: func() uint64 { return uint64(stream.Position().Offset) },
-	})
-	m.mu.Lock()
-	m.driver, m.followed = d, 0
-	m.mu.Unlock()
-	serverside.DB.SetExpiryCycle(m.state.Store, false) // until it is the primary
+	service := records{group.Noting(m.options.Records, noted, m.note), m}
+	d := m.drive(func(h group.Hooks) *group.Driver { return group.NewDriver(m.options.Options, service, h) })
 	defer serverside.DB.SetExpiryCycle(m.state.Store, true)
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
@@ -148,6 +148,28 @@ func (r records) Read(ctx context.Context) (group.Versioned, error) {
 		r.m.state.Options.Logger.Error("who is the primary of the group cannot be read; the server tries again", "error", err)
 	}
 	return v, err
+}
+
+// drive makes the driver.
+func (m *Member) drive(by func(group.Hooks) *group.Driver) *group.Driver {
+	stream := m.state.Replicas.Stream
+	d := by(group.Hooks{
+		Send: m.send, Changed: m.changed,
+		Offset: func() uint64 { return uint64(stream.Position().Offset) },
+	})
+	m.mu.Lock()
+	m.driver, m.followed = d, 0
+	m.mu.Unlock()
+	serverside.DB.SetExpiryCycle(m.state.Store, false) // until it is the primary
+	return d
+}
+
+// Simulate is Run for simulators, which call Step of the driver, and what is returned: that makes the server what the record says.
+func (m *Member) Simulate(asks func(group.Action)) (d *group.Driver, play func() error) {
+	d = m.drive(func(h group.Hooks) *group.Driver {
+		return group.NewStepped(m.options.Options, m.options.Clock, asks, h)
+	})
+	return d, func() error { return m.play(d.State()) }
 }
 
 // isPlayed reports whether the server is what the record says, or waits until the record says something else. m.mu is locked.
