@@ -29,8 +29,11 @@ type network struct {
 
 var networks int // made by this process: what is left of one goes a moment later
 
-// The test's place in the network, where an etcd may be.
-const hub = 254
+// Places on the bridge: of the test, and of its etcd, if it has one.
+const (
+	hub     = 253
+	hubEtcd = 252
+)
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
@@ -43,8 +46,9 @@ func newNetwork(t *testing.T) *network {
 		_ = exec.Command("ip", "link", "del", n.name).Run()
 	})
 	n.ip("link", "add", n.name, "type", "bridge")
-	n.ip("addr", "add", n.host(hub-1)+"/24", "dev", n.name)
-	n.ip("link", "set", n.name, "up")
+	n.ip("addr", "add", n.host(hub)+"/24", "dev", n.name)
+	n.ip("addr", "add", n.host(hubEtcd)+"/24", "dev", n.name)
+	n.ip("link", "set", n.name, "address", n.mac(hubEtcd), "up")
 	for i := range localIDs {
 		n.ip("netns", "add", n.namespace(i))
 		n.ip("link", "add", fmt.Sprint(n.name, localIDs[i]), "type", "veth", "peer", "name", "eth0", "address", n.mac(i), "netns", n.namespace(i))
@@ -74,7 +78,7 @@ func (n *network) in(i int, args ...string) {
 	n.ip(append([]string{"-n", n.namespace(i)}, args...)...)
 }
 
-// cut has nothing that one member sends reach another one, or the test.
+// cut has nothing that one member sends reach another one, or the etcd of the test.
 func (n *network) cut(from, to int) {
 	n.in(from, "neigh", "replace", n.host(to), "lladdr", "02:77:ff:ff:ff:ff", "dev", "eth0", "nud", "permanent")
 }
@@ -82,7 +86,7 @@ func (n *network) cut(from, to int) {
 // heal has everything reach everybody.
 func (n *network) heal() {
 	for i := range localIDs {
-		for to := range localIDs {
+		for _, to := range []int{0, 1, 2, hubEtcd} {
 			if to != i {
 				n.in(i, "neigh", "replace", n.host(to), "lladdr", n.mac(to), "dev", "eth0", "nud", "permanent")
 			}
@@ -100,7 +104,7 @@ func (n *network) startApart(rng *rand.Rand, own bool, mode string, silence time
 		peers = append(peers, id+"="+n.host(i))
 	}
 	if !own {
-		r.apartURL, r.apartDir = "http://"+n.host(hub-1)+":2379", t.TempDir()
+		r.apartURL, r.apartDir = "http://"+n.host(hubEtcd)+":2379", t.TempDir()
 		endpoints = []string{r.apartURL}
 		r.startEtcd()
 		t.Cleanup(func() { r.apart.Close() })
@@ -152,6 +156,10 @@ func (n *network) partition(r *rig, primary int) string {
 		gets = false
 	}
 	said := fmt.Sprintf("%s sends %t, gets %t:", localIDs[one], !sends, !gets)
+	if !r.own && r.rng.IntN(3) > 0 {
+		said += " etcd"
+		n.cut(one, hubEtcd)
+	}
 	all := r.rng.IntN(3) > 0
 	for i, id := range localIDs {
 		if i == one || !all && r.rng.IntN(2) == 0 {
