@@ -30,6 +30,7 @@ func serveFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "cluster", Value: "default", Usage: "the group is one of the cluster `NAME`: its record in etcd is /stave/CLUSTER/groups/GROUP"},
 		&urfave.StringFlag{Name: "announce", Usage: "clients and other members reach this one at `HOST:PORT` (default: where it listens)"},
 		&urfave.BoolFlag{Name: "bootstrap", Usage: "begin the group if there is no record of it: for the first start of its first member", DisableDefaultText: true},
+		&urfave.StringFlag{Name: "slots", Usage: "the group has the slots `RANGES`, such as 0-8191, of a cluster of several groups; with --bootstrap, for they stay"},
 		&urfave.IntFlag{Name: "min-in-sync", Value: 2, Usage: "acknowledge writes that `N` members have, this one included"},
 		&urfave.DurationFlag{Name: "insync-timeout", Value: time.Second, Usage: "go on without a member that has been silent for `TIME`; others take over after half as much again"},
 		&urfave.BoolFlag{Name: "strict-reads", Usage: "confirm reads by a round trip to the others, instead of relying on clocks", DisableDefaultText: true},
@@ -64,7 +65,7 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 	p := part{
 		key: fmt.Sprintf("/stave/%s/groups/%s", c.String("cluster"), c.String("group")),
 		group: server.Group{
-			Name: c.String("group"), ID: c.String("id"), Address: c.String("announce"), Bootstrap: c.Bool("bootstrap"), MinInSync: c.Int("min-in-sync"), Silence: c.Duration("insync-timeout"),
+			Name: c.String("group"), ID: c.String("id"), Address: c.String("announce"), Bootstrap: c.Bool("bootstrap"), Slots: c.String("slots"), MinInSync: c.Int("min-in-sync"), Silence: c.Duration("insync-timeout"),
 			StrictReads: c.Bool("strict-reads"),
 		},
 		files: transport.TLSInfo{CertFile: c.String("etcd-cert"), KeyFile: c.String("etcd-key"), TrustedCAFile: c.String("etcd-cacert"), ClientCertAuth: true},
@@ -73,6 +74,10 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 	mistake(!group.IsName(p.group.Name), "--group must be up to 64 letters, digits or any of \"._-\", not %q", p.group.Name)
 	mistake(!group.IsName(c.String("cluster")), "--cluster must be up to 64 letters, digits or any of \"._-\", not %q", c.String("cluster"))
 	mistake(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
+	slots, err := group.ParseSlots(p.group.Slots)
+	mistake(err != nil, "--slots: %w", err)
+	mistake(err == nil && !slots.IsAll() && config.Get("cluster-enabled") != "yes",
+		"--slots %s is a part of a cluster, whose clients find the other slots in cluster mode only: set cluster-enabled yes", p.group.Slots)
 	mistake(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
 	mistake(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
 	mistake(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")
