@@ -184,7 +184,7 @@ func TestGroupSlots(t *testing.T) {
 		return first[0].do("GET a") == moved && first[1].do("READONLY\r\nGET a") == "+OK\r\n"+moved && third[0].do("GET a") == moved
 	})
 	if v, _ := records.of("h").Read(t.Context()); v.Term != 2 || v.Slots != second[1].slots {
-		t.Errorf("after the takeover: %+v", v)
+		t.Fatalf("after the takeover: %+v", v)
 	}
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("after %s", d)

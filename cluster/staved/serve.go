@@ -74,10 +74,8 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 	mistake(!group.IsName(p.group.Name), "--group must be up to 64 letters, digits or any of \"._-\", not %q", p.group.Name)
 	mistake(!group.IsName(c.String("cluster")), "--cluster must be up to 64 letters, digits or any of \"._-\", not %q", c.String("cluster"))
 	mistake(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
-	slots, err := group.ParseSlots(p.group.Slots)
-	mistake(err != nil, "--slots: %w", err)
-	mistake(err == nil && !slots.IsAll() && config.Get("cluster-enabled") != "yes",
-		"--slots %s is a part of a cluster, whose clients find the other slots in cluster mode only: set cluster-enabled yes", p.group.Slots)
+	errSlots := checkSlots(p.group.Slots, config)
+	mistake(errSlots != nil, "%w", errSlots)
 	mistake(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
 	mistake(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
 	mistake(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")
@@ -125,6 +123,18 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 			"--peers names other machines, and whoever reaches an etcd without TLS decides who is the primary: give --etcd-cacert, --etcd-cert and --etcd-key, or --protected-mode no if the network is trusted")
 	}
 	return p.join, errors.Join(wrong...)
+}
+
+// checkSlots judges --slots.
+func checkSlots(text string, config *server.Config) error {
+	slots, err := group.ParseSlots(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--slots: %w", err)
+	case !slots.IsAll() && config.Get("cluster-enabled") != "yes":
+		return fmt.Errorf("--slots %s is a part of a cluster, whose clients find the other slots in cluster mode only: set cluster-enabled yes", text)
+	}
+	return nil
 }
 
 // join begins the member's part. What has no answer yet, such as etcd, is no error: the server answers -CLUSTERDOWN until there is one.
