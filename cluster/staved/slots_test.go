@@ -297,3 +297,31 @@ func TestMovedGroup(t *testing.T) {
 		t.Errorf("%d writes only", total)
 	}
 }
+
+// TestLocalPrepared: a directory keeps its ports and the number of groups, of which one that has only ports has one.
+func TestLocalPrepared(t *testing.T) {
+	dir := t.TempDir()
+	l := &local{dir: dir}
+	if err := l.prepare(0, true, 2, true); err != nil || !l.isNew || l.groups != 2 || len(l.ids()) != 6 {
+		t.Fatal(l, err)
+	}
+	again := &local{dir: dir}
+	if err := again.prepare(6380, false, 1, false); err != nil || again.isNew || again.base != l.base || again.groups != 2 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for want, err := range map[string]error{
+		"--groups 2: leave":       again.prepare(0, false, 3, true),
+		"--port ":                 again.prepare(1, true, 2, true),
+		"--groups must be 1 to 3": again.prepare(0, false, 4, true),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "port"), []byte("7000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.prepare(0, false, 1, true); err != nil || again.base != 7000 || again.groups != 1 || strings.Contains(strings.Join(again.args(0), " "), "--slots") {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
