@@ -95,7 +95,7 @@ func (v *Server) ServeBound(ctx context.Context, b *Bound) error {
 	v.bound.CompareAndSwap(b, nil)
 	b.set.Stop() // before Wait, for a change may still start something
 	work.Wait()
-	return failed
+	return errors.Join(failed, v.refusal())
 }
 
 // served is the listener as Serve takes it.

@@ -10,7 +10,8 @@ import (
 	"github.com/stavedb/stave/server/internal/member"
 )
 
-// GroupRecords keep who is the primary of a group: a key of etcd, or another register with a linearizable compare-and-swap.
+// GroupRecords keep who is the primary of a group: a key of etcd, or another register with a linearizable compare-and-swap. Those that know
+// the other groups of the cluster, too, have a method WatchOthers.
 type GroupRecords = group.Service
 
 // Group makes a server a member of a group of servers with the same data. One of them is the primary; the others follow it, and
@@ -27,6 +28,9 @@ type Group struct {
 	// Bootstrap has the server begin the group, with itself as primary, if there is no record of it, and its store has not seen one. It is for the
 	// first start of the first member.
 	Bootstrap bool
+	// Slots are those of the group, such as "0-8191,9000", where several groups are a cluster: all if it is empty. They are stated when the group is
+	// begun, and do not change; later they may be left out, and other ones end Serve. Groups with a part of the slots need Options.Cluster.
+	Slots string
 	// MinInSync is how many members have a write before it is acknowledged, the primary included. Default: 2.
 	MinInSync int
 	// StrictReads has a reply wait until all members in sync have acknowledged something that was sent after it was made: a round trip
@@ -50,11 +54,15 @@ const (
 
 // options are what the group's part of the server needs.
 func (g *Group) options() (o member.Options, err error) {
+	slots, errSlots := group.ParseSlots(g.Slots)
 	silence := orDefault(g.Silence, defaultSilence)
 	o = member.Options{Group: g.Name, Records: g.Records, Clock: g.clock, Boot: g.boot, Options: group.Options{
 		Self: group.Member{ID: g.ID}, Address: g.Address, Bootstrap: g.Bootstrap, StrictReads: g.StrictReads, MinInSync: orDefault(g.MinInSync, defaultMinInSync),
 		Interval: silence / 5, Silence: silence, Lease: silence, Patience: orDefault(g.Patience, silence*3/2), Yield: silence * 3 / 10, Retry: silence * 3 / 10,
 	}}
+	if g.Slots != "" {
+		o.Slots = slots.String()
+	}
 	host, port, err := net.SplitHostPort(g.Address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -68,6 +76,8 @@ func (g *Group) options() (o member.Options, err error) {
 		return o, fmt.Errorf("server: Group.Address must be where others reach the server, host:port, and is %q", g.Address)
 	case g.Records == nil:
 		return o, fmt.Errorf("server: Group.Records must not be nil")
+	case errSlots != nil:
+		return o, fmt.Errorf("server: Group.Slots: %w", errSlots)
 	case o.MinInSync < 1:
 		return o, fmt.Errorf("server: Group.MinInSync must not be negative, and is %d", g.MinInSync)
 	case silence < 50*time.Millisecond:
@@ -90,6 +100,13 @@ func (v *Server) joinGroup() error {
 	}
 	if v.options.Config.Get("replicaof") != "" {
 		return fmt.Errorf("server: replicaof is set, and the server is a member of a group, which says whom it follows: remove the setting")
+	}
+	if slots, _ := group.ParseSlots(g.Slots); !v.options.Cluster && !slots.IsAll() { // checked
+		return fmt.Errorf("server: Group.Slots is %q, and clients find the other slots in cluster mode only: Options.Cluster, or cluster-enabled yes", g.Slots)
+	}
+	o.Refused = func(err error) {
+		v.refused.Store(&err)
+		v.shutDown()
 	}
 	v.member, err = member.Join(v.state, o)
 	return err

@@ -72,6 +72,8 @@ func (r *register) Watch(ctx context.Context, fn func(group.Versioned)) {
 // groupMember is a server of a group, which can be stopped and started again.
 type groupMember struct {
 	t       *testing.T
+	group   string // "" for g
+	slots   string
 	id      string
 	address string
 	records group.Service
@@ -116,7 +118,7 @@ func (m *groupMember) start(ln net.Listener, bootstrap bool) {
 		m.t.Fatal(err)
 	}
 	o := m.options
-	o.Group = &server.Group{Name: "g", ID: m.id, Address: m.address, Records: m.records, Bootstrap: bootstrap, StrictReads: m.strict, Silence: cmp.Or(m.silence, 2*time.Second)}
+	o.Group = &server.Group{Name: cmp.Or(m.group, "g"), Slots: m.slots, ID: m.id, Address: m.address, Records: m.records, Bootstrap: bootstrap, StrictReads: m.strict, Silence: cmp.Or(m.silence, 2*time.Second)}
 	if m.server, err = server.New(store, &o); err != nil {
 		m.t.Fatal(err)
 	}

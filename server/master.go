@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"sync"
 
 	"github.com/stavedb/stave/server/internal/certificates"
@@ -49,6 +50,14 @@ func (v *Server) takePart() (end func()) {
 		return func() {}
 	}
 	return v.takingPart.begin(v.member.Run)
+}
+
+// refusal is why the server cannot be a member of its group.
+func (v *Server) refusal() error {
+	if err := v.refused.Load(); err != nil {
+		return fmt.Errorf("server: %w", *err)
+	}
+	return nil
 }
 
 // setting asks for the value of a setting.

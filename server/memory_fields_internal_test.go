@@ -29,7 +29,7 @@ scripting.Session      ours     Host Lent
 scripting.execution       brief    keys declared inner shortage
 scripting.execution       shared   program function
 scripting.execution       ours     tx host
-server.Server          ours     bound address serving
+server.Server          ours     bound address serving refused
 shared.State           ours     Store RunID Table Options Server Gate Member
 server.Server          operator options
 shared.State           operator Users Settings
@@ -48,16 +48,16 @@ group.Member              bounded  ID
 replication.Membership    bounded  Address
 replication.Feeder        bounded  groupAck
 member.Options            operator Group
-member.Options            ours     Records
-group.Options             operator Address
+member.Options            ours     Records Refused
+group.Options             operator Address Slots
 group.Ack                 bounded  Address
-member.Member             ours     wake
+member.Member             ours     wake others records
 member.identity           ours     boot
 group.Noted               operator Group
 backoff.Backoff           ours     text
 group.Driver              ours     service
-group.Hooks               ours     Send Changed Offset
-group.Record              ours     Primary InSync Addresses
+group.Hooks               ours     Send Changed Offset Refused
+group.Record              ours     Primary InSync Addresses Slots
 group.Ping                ours     Known
 group.Node                ours     backups do
 session.transaction       ours     after

@@ -15,7 +15,7 @@ import (
 // accepting goes on: the listener has to fail with net.ErrClosed when it is closed. Serve closes ln, lets
 // commands on their way finish and their replies leave (within Options.ShutdownGrace), closes the
 // connections and waits for all its goroutines, but not for a command that goes on two seconds after it was told to end.
-// It returns nil when ctx ended it. The store stays open.
+// It returns nil when ctx ended it, and an error when the server cannot be a member of its group. The store stays open.
 func Serve(ctx context.Context, ln net.Listener, store *db.Store, o *Options) error {
 	v, err := New(store, o)
 	if err != nil {
@@ -35,7 +35,7 @@ func (v *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer v.takePart()()
 	unfollow := sync.OnceFunc(v.follow())
 	defer unfollow()
-	return v.serve(ctx, ln, nil, unfollow)
+	return errors.Join(v.serve(ctx, ln, nil, unfollow), v.refusal())
 }
 
 // admit closes a listener that would leave the data open. The address of another one is what the master is told.
@@ -55,6 +55,9 @@ func (v *Server) admit(ln net.Listener) error {
 func (v *Server) serve(ctx context.Context, ln net.Listener, retired <-chan struct{}, unfollow func()) error {
 	ctx, shutDown := context.WithCancel(ctx)
 	defer v.endedBy(shutDown)()
+	if v.refused.Load() != nil { // before it could be ended
+		shutDown()
+	}
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := transport.New(work, v.state, v.newSession, socket.IsLocal(ln.Addr()))

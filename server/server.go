@@ -27,6 +27,7 @@ type Server struct {
 	member     *member.Member // of a group; nil for none
 	following  whileServing
 	takingPart whileServing
+	refused    atomic.Pointer[error] // why it cannot be a member of its group; nil if it can
 	orphans    orphans.Counter
 
 	mu       sync.Mutex     // guards the three below

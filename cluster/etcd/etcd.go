@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stavedb/stave/internal/group"
@@ -14,19 +16,27 @@ import (
 )
 
 // Service is a record in one key of etcd, as JSON, {"term":2,"primary":"a","in_sync":[{"id":"a","incarnation":1}],
-// "addresses":{"a":"10.0.0.1:6379"}}, whose version is etcd's of the key: it begins with 1 where a deleted key is
+// "addresses":{"a":"10.0.0.1:6379"},"slots":"0-8191"}, whose version is etcd's of the key: it begins with 1 where a deleted key is
 // made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it. (Those that
 // start later know by what they have noted: group.Noting.)
+//
+// The keys beside it, up to the last slash, are those of the other groups of the cluster.
 type Service struct {
 	client *clientv3.Client
 	key    string
+	beside string // what their keys begin with
 }
 
-var _ group.Service = (*Service)(nil)
+var (
+	_ group.Service = (*Service)(nil)
+	_ group.Others  = (*Service)(nil)
+)
 
-// New returns the service of a record. The client is the caller's to close. It should have DialKeepAliveTime and DialKeepAliveTimeout
+// New returns the service of a record, in a key such as /stave/default/groups/main. The client is the caller's to close. It should have DialKeepAliveTime and DialKeepAliveTimeout
 // set, to seconds: else it stays with a member of etcd whose machine has vanished until TCP gives up.
-func New(client *clientv3.Client, key string) *Service { return &Service{client, key} }
+func New(client *clientv3.Client, key string) *Service {
+	return &Service{client, key, key[:strings.LastIndexByte(key, '/')+1]}
+}
 
 // Read returns the record as a quorum of etcd has it.
 func (s *Service) Read(ctx context.Context) (group.Versioned, error) {
@@ -50,6 +60,9 @@ func (s *Service) Swap(ctx context.Context, w group.Swap) (group.Versioned, erro
 	if err != nil {
 		return group.Versioned{}, err
 	}
+	if w.If == 0 {
+		return s.begin(ctx, w, string(text))
+	}
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(s.key), "=", w.If)).
 		Then(clientv3.OpPut(s.key, string(text))).Else(clientv3.OpGet(s.key)).Commit()
 	switch {
@@ -59,6 +72,54 @@ func (s *Service) Swap(ctx context.Context, w group.Swap) (group.Versioned, erro
 		return group.Versioned{Version: w.If + 1, Record: w.Record}, nil
 	}
 	return s.decode(r.Responses[0].GetResponseRange().Kvs)
+}
+
+// begin makes the record. No other group has its slots: in a transaction that fails if one was begun since they were read.
+func (s *Service) begin(ctx context.Context, w group.Swap, text string) (group.Versioned, error) {
+	r, err := s.client.Get(ctx, s.beside, clientv3.WithPrefix())
+	if err != nil {
+		return group.Versioned{}, fmt.Errorf("etcd: read %s: %w", s.beside, err)
+	}
+	if i := slices.IndexFunc(r.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == s.key }); i >= 0 {
+		return s.decode(r.Kvs[i:][:1])
+	}
+	if err := group.CheckSlots(w.Record.Slots, s.others(r.Kvs)); err != nil {
+		return group.Versioned{}, err
+	}
+	done, err := s.client.Txn(ctx).If(
+		clientv3.Compare(clientv3.Version(s.key), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(s.beside).WithPrefix(), "<", r.Header.Revision+1),
+	).Then(clientv3.OpPut(s.key, text)).Commit()
+	switch {
+	case err != nil:
+		return group.Versioned{}, fmt.Errorf("etcd: begin %s: %w", s.key, err)
+	case !done.Succeeded:
+		return group.Versioned{}, fmt.Errorf("etcd: begin %s: a group of the cluster was begun meanwhile", s.key)
+	}
+	return group.Versioned{Version: 1, Record: w.Record}, nil
+}
+
+// others are the records of the other groups by name, but for what is none.
+func (s *Service) others(kvs []*mvccpb.KeyValue) map[string]group.Record {
+	others := make(map[string]group.Record)
+	for _, kv := range kvs {
+		s.note(others, kv)
+	}
+	return others
+}
+
+// note adds what a key has, if that is a record of another group, or else removes what it had.
+func (s *Service) note(others map[string]group.Record, kv *mvccpb.KeyValue) {
+	key := string(kv.Key)
+	name := strings.TrimPrefix(key, s.beside)
+	if key == s.key {
+		return
+	}
+	if v, err := (&Service{key: key}).decode([]*mvccpb.KeyValue{kv}); err == nil && group.IsName(name) {
+		others[name] = v.Record
+	} else {
+		delete(others, name)
+	}
 }
 
 // decode returns the record of the key, which is there once or not at all.
@@ -86,8 +147,50 @@ const (
 // Watch reads the record and follows its changes from there on. Where a member of etcd has lost its leader, or what is to be
 // followed has been compacted, it begins again.
 func (s *Service) Watch(ctx context.Context, fn func(group.Versioned)) {
+	again(ctx, func(ctx context.Context) error {
+		within, done := context.WithTimeout(ctx, readWithin)
+		v, revision, err := s.read(within)
+		if done(); err != nil {
+			return err
+		}
+		fn(v)
+		return s.follow(ctx, s.key, revision, func(e *clientv3.Event) error {
+			if e.Type != mvccpb.PUT {
+				return nil
+			}
+			v, err := s.decode([]*mvccpb.KeyValue{e.Kv})
+			if err == nil {
+				fn(v)
+			}
+			return err
+		})
+	})
+}
+
+// WatchOthers reads the records of the other groups and follows their changes, as Watch does. A key that has no record is no group.
+func (s *Service) WatchOthers(ctx context.Context, fn func(map[string]group.Record)) {
+	again(ctx, func(ctx context.Context) error {
+		within, done := context.WithTimeout(ctx, readWithin)
+		r, err := s.client.Get(within, s.beside, clientv3.WithPrefix())
+		if done(); err != nil {
+			return err
+		}
+		others := s.others(r.Kvs)
+		fn(maps.Clone(others))
+		return s.follow(ctx, s.beside, r.Header.Revision, func(e *clientv3.Event) error {
+			s.note(others, e.Kv) // a deleted key has nothing
+			fn(maps.Clone(others))
+			return nil
+		}, clientv3.WithPrefix())
+	})
+}
+
+// again makes attempts until ctx ends, each of a minute at most.
+func again(ctx context.Context, attempt func(context.Context) error) {
 	for ctx.Err() == nil {
-		s.watch(ctx, fn)
+		within, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), watchMost)
+		_ = attempt(within) // the next one begins anew
+		cancel()
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchRetry):
@@ -95,29 +198,17 @@ func (s *Service) Watch(ctx context.Context, fn func(group.Versioned)) {
 	}
 }
 
-// watch is one attempt, which lasts a minute at most.
-func (s *Service) watch(ctx context.Context, fn func(group.Versioned)) {
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), watchMost)
-	defer cancel()
-	within, done := context.WithTimeout(ctx, readWithin)
-	v, revision, err := s.read(within)
-	if done(); err != nil {
-		return
-	}
-	fn(v)
-	for r := range s.client.Watch(ctx, s.key, clientv3.WithRev(revision+1)) {
-		if r.Err() != nil {
-			return
+// follow calls fn for the changes after a revision, until one returns an error.
+func (s *Service) follow(ctx context.Context, key string, after int64, fn func(*clientv3.Event) error, o ...clientv3.OpOption) error {
+	for r := range s.client.Watch(ctx, key, append(o, clientv3.WithRev(after+1))...) {
+		if err := r.Err(); err != nil {
+			return err
 		}
 		for _, e := range r.Events {
-			if e.Type != mvccpb.PUT {
-				continue
+			if err := fn(e); err != nil {
+				return err
 			}
-			v, err := s.decode([]*mvccpb.KeyValue{e.Kv})
-			if err != nil {
-				return
-			}
-			fn(v)
 		}
 	}
+	return nil
 }

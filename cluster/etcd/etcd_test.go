@@ -2,12 +2,16 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -266,6 +270,127 @@ func TestWatch(t *testing.T) {
 	told.await(t, 30)
 	swap(30)
 	told.await(t, 31)
+}
+
+// TestBegin: of groups that would have the same slots one can be begun, also if they are at the same time.
+func TestBegin(t *testing.T) {
+	client := startEtcd(t).client()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	of := func(slots string) group.Swap {
+		r := record(1)
+		r.Slots = slots
+		return group.Swap{Record: r}
+	}
+	for round := range 20 {
+		prefix := fmt.Sprintf("/stave/c%d/groups/", round)
+		var begun atomic.Int32
+		var work sync.WaitGroup
+		for i := range 8 {
+			work.Go(func() {
+				s := etcd.New(client, fmt.Sprint(prefix, "g", i))
+				for ctx.Err() == nil {
+					v, err := s.Swap(ctx, of(fmt.Sprintf("%d-1000", i*100)))
+					if taken := new(group.SlotsTakenError); errors.As(err, &taken) {
+						return
+					}
+					if err == nil {
+						begun.Add(1)
+						if v.Version != 1 {
+							t.Errorf("%+v", v)
+						}
+						return
+					}
+				}
+			})
+		}
+		work.Wait()
+		if n := begun.Load(); n != 1 {
+			t.Fatalf("round %d: %d groups have the slot 1000", round, n)
+		}
+		if v, err := etcd.New(client, prefix+"h").Swap(ctx, of("1001-16383")); err != nil || v.Version != 1 {
+			t.Fatal(v, err)
+		}
+		if v, err := etcd.New(client, prefix+"h").Swap(ctx, of("0")); err != nil || v.Version != 1 || v.Slots != "1001-16383" {
+			t.Fatalf("of a group that was begun: %+v, %v", v, err)
+		}
+	}
+}
+
+// TestWatchOthers: the records of the other groups of a cluster are told as they are and after each change, also after etcd was away.
+func TestWatchOthers(t *testing.T) {
+	v := startEtcd(t)
+	client := v.client()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	way := startRelay(t, v.address())
+	var mu sync.Mutex // guards told
+	var told string
+	var watching sync.WaitGroup
+	watched, stop := context.WithCancel(ctx)
+	defer watching.Wait()
+	defer stop()
+	watcher := etcd.New(v.clientBy(way.address()), "/stave/c/groups/own")
+	watching.Go(func() {
+		watcher.WatchOthers(watched, func(others map[string]group.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = "told:"
+			for _, name := range slices.Sorted(maps.Keys(others)) {
+				told += fmt.Sprintf(" %s %d %s", name, others[name].Term, others[name].Slots)
+			}
+		})
+	})
+	await := func(want string) {
+		t.Helper()
+		for ; ; time.Sleep(5 * time.Millisecond) {
+			mu.Lock()
+			got := told
+			mu.Unlock()
+			if got == want {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%q is told, and not %q", got, want)
+			}
+		}
+	}
+	swap := func(key, slots string, about int64) {
+		t.Helper()
+		r := record(uint64(about + 1))
+		r.Slots = slots
+		if got, err := etcd.New(client, key).Swap(ctx, group.Swap{If: about, Record: r}); err != nil || got.Version != about+1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	await("told:")
+	swap("/stave/c/groups/own", "0-9", 0)
+	swap("/stave/c/groups/g", "10-19", 0)
+	await("told: g 1 10-19")
+	swap("/stave/other/groups/g", "", 0)
+	swap("/stave/c/groups/h", "20-29", 0)
+	swap("/stave/c/groups/g", "10-19", 1)
+	await("told: g 2 10-19 h 1 20-29")
+	way.cut(true)
+	swap("/stave/c/groups/h", "20-29", 1)
+	way.cut(false)
+	await("told: g 2 10-19 h 2 20-29")
+	for _, text := range []string{"no record", "{}"} {
+		if _, err := client.Put(ctx, "/stave/c/groups/i", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Put(ctx, "/stave/c/groups/a/b", `{"term":1,"primary":"a","in_sync":[{"id":"a"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(ctx, "/stave/c/groups/g", "no record"); err != nil {
+		t.Fatal(err)
+	}
+	await("told: h 2 20-29")
+	if _, err := client.Delete(ctx, "/stave/c/groups/h"); err != nil {
+		t.Fatal(err)
+	}
+	await("told:")
 }
 
 // TestGroup: a group that has its record in etcd loses nothing acknowledged when members are killed and when etcd is away.

@@ -111,7 +111,7 @@ func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.
 		t.Cleanup(func() { r.apart.Close() })
 	}
 	dir := t.TempDir()
-	l := &local{dir: dir, sync: sync, base: base}
+	l := &local{dir: dir, sync: sync, base: base, groups: 1}
 	for i, id := range localIDs {
 		p := &process{env: env, id: id, address: local4(base + i), dir: filepath.Join(dir, id), etcd: "http://" + local4(ports(base, i)[2])}
 		if p.args = l.args(i); own {

@@ -31,6 +31,7 @@ func serveFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "cluster", Value: "default", Usage: "the group is one of the cluster `NAME`: its record in etcd is /stave/CLUSTER/groups/GROUP"},
 		&urfave.StringFlag{Name: "announce", Usage: "clients and other members reach this one at `HOST:PORT` (default: where it listens)"},
 		&urfave.BoolFlag{Name: "bootstrap", Usage: "begin the group if there is no record of it: for the first start of its first member", DisableDefaultText: true},
+		&urfave.StringFlag{Name: "slots", Usage: "the group has the slots `RANGES`, such as 0-8191, of a cluster of several groups; with --bootstrap, for they stay"},
 		&urfave.IntFlag{Name: "min-in-sync", Value: 2, Usage: "acknowledge writes that `N` members have, this one included"},
 		&urfave.DurationFlag{Name: "insync-timeout", Value: time.Second, Usage: "go on without a member that has been silent for `TIME`; others take over after half as much again"},
 		&urfave.BoolFlag{Name: "strict-reads", Usage: "confirm reads by a round trip to the others, instead of relying on clocks", DisableDefaultText: true},
@@ -102,13 +103,15 @@ func serve(c *urfave.Context, config *server.Config) (cli.Join, error) {
 	p := part{
 		key: recordKey(c, &wrong),
 		group: server.Group{
-			Name: c.String("group"), ID: c.String("id"), Address: c.String("announce"), Bootstrap: c.Bool("bootstrap"), MinInSync: c.Int("min-in-sync"), Silence: c.Duration("insync-timeout"),
+			Name: c.String("group"), ID: c.String("id"), Address: c.String("announce"), Bootstrap: c.Bool("bootstrap"), Slots: c.String("slots"), MinInSync: c.Int("min-in-sync"), Silence: c.Duration("insync-timeout"),
 			StrictReads: c.Bool("strict-reads"),
 		},
 	}
 	p.readEtcd(c, &wrong)
 	wrong.add(p.group.ID == "", "--id is missing: which member of the group %s is this one? stave serve has a server without a group", p.group.Name)
 	wrong.add(p.group.ID != "" && !group.IsName(p.group.ID), "--id must be up to 64 letters, digits or any of \"._-\", not %q", p.group.ID)
+	errSlots := checkSlots(p.group.Slots, config)
+	wrong.add(errSlots != nil, "%w", errSlots)
 	wrong.add(p.group.MinInSync < 1, "--min-in-sync must be positive, not %d", p.group.MinInSync)
 	wrong.add(p.group.Silence < 50*time.Millisecond, "--insync-timeout must be 50ms or more, not %s", p.group.Silence)
 	wrong.add(c.Bool("follow") || c.Bool("read-damaged"), "a member of a group writes its store: leave --follow and --read-damaged out")
@@ -149,6 +152,18 @@ func (p *part) readPeers(c *urfave.Context, config *server.Config, wrong *mistak
 	wrong.add(err != nil, "%w", err)
 	wrong.add(err == nil && !p.isTLS() && p.own.isOpen() && config.Get("protected-mode") != "no",
 		"--peers names other machines, and whoever reaches an etcd without TLS decides who is the primary: give --etcd-cacert, --etcd-cert and --etcd-key, or --protected-mode no if the network is trusted")
+}
+
+// checkSlots judges --slots.
+func checkSlots(text string, config *server.Config) error {
+	slots, err := group.ParseSlots(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--slots: %w", err)
+	case !slots.IsAll() && config.Get("cluster-enabled") != "yes":
+		return fmt.Errorf("--slots %s is a part of a cluster, whose clients find the other slots in cluster mode only: set cluster-enabled yes", text)
+	}
+	return nil
 }
 
 // join begins the member's part. What has no answer yet, such as etcd, is no error: the server answers -CLUSTERDOWN until there is one.

@@ -41,6 +41,8 @@ func TestMistakes(t *testing.T) {
 		{"--etcd-cacert, --etcd-cert and --etcd-key go together", []string{"--id", "a", peers, "--etcd-cert", "/dev/null"}},
 		{"a file of etcd's TLS: stat none", []string{"--id", "a", peers, "--etcd-cert", "none", "--etcd-key", "/dev/null", "--etcd-cacert", "/dev/null"}},
 		{`--announce must be HOST:PORT, not "here"`, []string{"--id", "a", peers, "--announce", "here"}},
+		{"--slots: slots are ranges of 0 to 16383 such as 0-8191,9000, and not \"1-\"", []string{"--id", "a", peers, "--slots", "1-"}},
+		{"--slots 0-5 is a part of a cluster, whose clients find the other slots in cluster mode only: set cluster-enabled yes", []string{"--id", "a", peers, "--slots", "0-5"}},
 		{"--min-in-sync must be positive, not 0", []string{"--id", "a", peers, "--min-in-sync", "0"}},
 		{"--insync-timeout must be 50ms or more, not 1ms", []string{"--id", "a", peers, "--insync-timeout", "1ms"}},
 		{"the group says whom a member follows: leave replicaof out", []string{"--id", "a", peers, "--replicaof", "127.0.0.1:1"}},
@@ -105,7 +107,7 @@ func TestLocal(t *testing.T) {
 	}
 	r.eventuallyOr("the group is ready", func() bool { return strings.Contains(said(), "staved local: the group listens on ") }, said)
 	l := &local{dir: group}
-	if err := l.prepare(0, false); err != nil {
+	if err := l.prepare(0, false, 1, false); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range localIDs {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -30,6 +31,8 @@ type Hooks struct {
 	Changed func()
 	// Offset is how far the node's own log has come: see Node.Move. It is called with the driver's lock held.
 	Offset func() uint64
+	// Refused, which may be nil, is called when the group cannot be begun: with a *SlotsTakenError.
+	Refused func(error)
 }
 
 // NewDriver returns the driver of a new Node.
@@ -115,6 +118,9 @@ func (d *Driver) call(ctx context.Context, ask func(context.Context) (Versioned,
 		within, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		v, err := ask(within)
+		if taken := new(SlotsTakenError); errors.As(err, &taken) && d.hooks.Refused != nil {
+			d.hooks.Refused(taken)
+		}
 		if err != nil {
 			return // the node asks again
 		}

@@ -13,6 +13,8 @@ type Options struct {
 	Address string
 	// Bootstrap has it make the record, with itself alone in sync, if there is none. (See Noting for one that is lost.)
 	Bootstrap bool
+	// Slots are those of the record that it makes: see Record.
+	Slots string
 	// MinInSync is how many members have a write before it is acknowledged, the primary included.
 	MinInSync int
 	// StrictReads has a read wait for a ping that was sent after it and that all in sync have acknowledged.
@@ -223,7 +225,10 @@ func (n *Node) try(now time.Duration, r Record) {
 
 // record is one with the node as primary.
 func (n *Node) record(term uint64, inSync []Member) Record {
-	r := Record{Term: term, Primary: n.Self.ID, InSync: inSync}
+	r := Record{Term: term, Primary: n.Self.ID, InSync: inSync, Slots: n.known.Slots}
+	if n.known.Version == 0 {
+		r.Slots = n.Slots
+	}
 	for _, m := range inSync {
 		address := n.known.Addresses[m.ID]
 		if b := n.backups[m]; b != nil && b.address != "" {

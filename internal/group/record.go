@@ -24,6 +24,8 @@ type Record struct {
 	InSync  []Member `json:"in_sync"` // those that have every acknowledged commit, the primary among them
 	// Addresses are where clients and other members reach those in sync, by ID, as far as they have said.
 	Addresses map[string]string `json:"addresses,omitempty"`
+	// Slots are those of the group's keys as ParseSlots reads them, all if it is empty. They are stated when the group is begun, and stay.
+	Slots string `json:"slots,omitempty"`
 }
 
 // Versioned is a Record with its version, which grows by each swap. The first one is 1.

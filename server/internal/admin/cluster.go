@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 )
 
-// clusterView is the cluster as a client finds it: the server alone, or the group that it is a member of, of which it is told the
-// primary and those in sync.
+// clusterView is the cluster as a client finds it: the server alone, or the groups of which its own is one.
 func (of source) clusterView(c *command.Call) cluster.View {
 	a := of(c)
 	v := cluster.View{
@@ -23,26 +23,44 @@ func (of source) clusterView(c *command.Call) cluster.View {
 	if m == nil {
 		self := a.clusterNode()
 		self.IsPrimary = true
-		v.Shard, v.Nodes = self.Name, []cluster.Node{self}
+		v.Shards = []cluster.Shard{{Name: self.Name, Slots: group.AllSlots(), Nodes: []cluster.Node{self}}}
 		return v
 	}
 	known, place := m.Known(), m.Place()
-	v.Shard, v.Epoch, v.IsDown = place.Group, known.Term, !a.State.Gate.Answers()
-	addresses := maps.Clone(known.Addresses)
-	if addresses == nil {
-		addresses = make(map[string]string)
+	v.IsDown = !a.State.Gate.Answers()
+	known.Addresses = maps.Clone(known.Addresses)
+	if known.Addresses == nil {
+		known.Addresses = make(map[string]string)
 	}
-	addresses[place.ID] = place.Address
-	for _, id := range slices.Sorted(maps.Keys(addresses)) {
-		n := nodeAt(addresses[id])
-		n.Name, n.IsPrimary, n.IsSelf = place.Group+" "+id, id == known.Primary, id == place.ID
-		if n.IsPrimary {
-			v.Nodes = slices.Insert(v.Nodes, 0, n)
-		} else {
-			v.Nodes = append(v.Nodes, n)
-		}
+	known.Addresses[place.ID] = place.Address
+	own := shardOf(place.Group, &known.Record, m.Slots())
+	for i := range own.Nodes {
+		own.Nodes[i].IsSelf = own.Nodes[i].Name == nodeName(place.Group, place.ID)
+	}
+	v.Shards = []cluster.Shard{own}
+	others := m.Others()
+	for i := range others {
+		v.Shards = append(v.Shards, shardOf(others[i].Name, &others[i].Record, others[i].Owns))
 	}
 	return v
+}
+
+// nodeName is what a member of a group is called.
+func nodeName(of, id string) string { return of + " " + id }
+
+// shardOf is a group as a client finds it: its primary and those in sync, as far as they have said where they are.
+func shardOf(name string, of *group.Record, slots group.Slots) cluster.Shard {
+	s := cluster.Shard{Name: name, Slots: slots, Epoch: of.Term}
+	for _, id := range slices.Sorted(maps.Keys(of.Addresses)) {
+		n := nodeAt(of.Addresses[id])
+		n.Name, n.IsPrimary = nodeName(name, id), id == of.Primary
+		if n.IsPrimary {
+			s.Nodes = slices.Insert(s.Nodes, 0, n)
+		} else {
+			s.Nodes = append(s.Nodes, n)
+		}
+	}
+	return s
 }
 
 // busPort is what clients are told, as much higher than the port as in Redis.

@@ -9,13 +9,14 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/db"
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
 )
 
 const (
 	errNoCluster    command.Error = "ERR This instance has cluster support disabled"
-	errFixedCluster command.Error = "ERR This cluster cannot be changed by commands: a server owns all slots, or the group that it is a member of"
+	errFixedCluster command.Error = "ERR This cluster cannot be changed by commands: a server owns all slots, or groups those that they began with"
 )
 
 // Node is a server of the cluster as clients find it.
@@ -36,13 +37,19 @@ func ID(of string) string {
 
 func (n *Node) id() string { return ID("node " + n.Name) }
 
+// Shard is a group of servers with the same keys, or the only server.
+type Shard struct {
+	Name  string      // of which its id is made
+	Slots group.Slots // of its keys
+	Nodes []Node      // the primary, if there is one, is the first
+	Epoch uint64      // grows with each primary
+}
+
 // View is the cluster as a server of it knows it, and one of its clients.
 type View struct {
 	Enabled   bool // cluster-enabled
 	Store     *db.Store
-	Shard     string       // the name of the shard, the only one, of which its id is made
-	Nodes     []Node       // the primary, if there is one, is the first
-	Epoch     uint64       // grows with each primary
+	Shards    []Shard      // that of the server is the first
 	IsDown    bool         // the server serves nothing
 	Preferred string       // cluster-preferred-endpoint-type: how nodes are named to clients
 	IsTLS     bool         // the client's connection is encrypted
@@ -53,15 +60,24 @@ type View struct {
 
 // self is the server that is asked.
 func (v *View) self() *Node {
-	return &v.Nodes[slices.IndexFunc(v.Nodes, func(n Node) bool { return n.IsSelf })]
+	nodes := v.Shards[0].Nodes
+	return &nodes[slices.IndexFunc(nodes, func(n Node) bool { return n.IsSelf })]
 }
 
-// primary is the node that owns all slots; nil if there is none at the moment.
-func (v *View) primary() *Node {
-	if n := &v.Nodes[0]; n.IsPrimary {
-		return n
+// primary is the node that owns the slots; nil if there is none at the moment.
+func (s *Shard) primary() *Node {
+	if len(s.Nodes) > 0 && s.Nodes[0].IsPrimary {
+		return &s.Nodes[0]
 	}
 	return nil
+}
+
+// owned are the slots that have an owner: those of a primary that is known.
+func (s *Shard) owned() group.Slots {
+	if s.primary() == nil {
+		return nil
+	}
+	return s.Slots
 }
 
 // preferred is how a node is named to clients; ok is false if they shall use the
@@ -157,7 +173,7 @@ func (at asker) subcommands() []*command.Command {
 		at.question("links", 2, reads, func(_ *View, c *command.Call) error { c.Out.Array(0); return nil }),
 		at.change("meet", -4, changes),
 		at.question("myid", 2, reads, func(v *View, c *command.Call) error { c.Out.BulkString(v.self().id()); return nil }),
-		at.question("myshardid", 2, reads, func(v *View, c *command.Call) error { c.Out.BulkString(v.shard()); return nil }),
+		at.question("myshardid", 2, reads, func(v *View, c *command.Call) error { c.Out.BulkString(v.Shards[0].id()); return nil }),
 		at.question("nodes", 2, reads, replyNodes),
 		at.question("replicas", 3, admin, replyReplicas),
 		at.change("replicate", 3, changes),
@@ -171,21 +187,21 @@ func (at asker) subcommands() []*command.Command {
 	}
 }
 
-// shard is the id of the shard.
-func (v *View) shard() string { return ID("shard " + v.Shard) }
-
-// owned is how many slots have an owner.
-func (v *View) owned() int {
-	if v.primary() == nil {
-		return 0
-	}
-	return Slots
-}
+// id is that of the shard.
+func (s *Shard) id() string { return ID("shard " + s.Name) }
 
 // replyInfo is CLUSTER INFO.
 func replyInfo(v *View, c *command.Call) error {
+	owned, nodes, size, epoch := 0, 0, 0, uint64(0)
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		if n := s.owned().Count(); n > 0 {
+			owned, size = owned+n, size+1
+		}
+		nodes, epoch = nodes+len(s.Nodes), max(epoch, s.Epoch)
+	}
 	state := "ok"
-	if v.IsDown || v.primary() == nil {
+	if v.IsDown || owned < Slots {
 		state = "fail"
 	}
 	var text strings.Builder
@@ -193,8 +209,8 @@ func replyInfo(v *View, c *command.Call) error {
 		name  string
 		value any
 	}{
-		{"state", state}, {"slots_assigned", v.owned()}, {"slots_ok", v.owned()}, {"slots_pfail", 0}, {"slots_fail", 0}, {"known_nodes", len(v.Nodes)}, {"size", 1},
-		{"current_epoch", v.Epoch}, {"my_epoch", v.Epoch}, {"stats_messages_sent", 0}, {"stats_messages_received", 0},
+		{"state", state}, {"slots_assigned", owned}, {"slots_ok", owned}, {"slots_pfail", 0}, {"slots_fail", 0}, {"known_nodes", nodes}, {"size", size},
+		{"current_epoch", epoch}, {"my_epoch", v.Shards[0].Epoch}, {"stats_messages_sent", 0}, {"stats_messages_received", 0},
 	} {
 		fmt.Fprintf(&text, "cluster_%s:%v\r\n", field.name, field.value)
 	}
@@ -203,12 +219,14 @@ func replyInfo(v *View, c *command.Call) error {
 	return nil
 }
 
-// line is a node as CLUSTER NODES has it.
-func (v *View) line(n *Node) string {
+// line is a node of a shard as CLUSTER NODES has it.
+func (s *Shard) line(n *Node) string {
 	flags, master, slots, hostname := "master", "-", "", ""
-	switch p := v.primary(); {
+	switch p := s.primary(); {
 	case n.IsPrimary:
-		slots = fmt.Sprintf(" 0-%d", Slots-1)
+		for _, r := range s.Slots {
+			slots += " " + r.String()
+		}
 	case p != nil:
 		flags, master = "slave", p.id()
 	default:
@@ -220,14 +238,17 @@ func (v *View) line(n *Node) string {
 	if n.Hostname != "" {
 		hostname = "," + n.Hostname
 	}
-	return fmt.Sprintf("%s %s:%d@%d%s %s %s 0 0 %d connected%s", n.id(), n.IP, n.Port, n.BusPort, hostname, flags, master, v.Epoch, slots)
+	return fmt.Sprintf("%s %s:%d@%d%s %s %s 0 0 %d connected%s", n.id(), n.IP, n.Port, n.BusPort, hostname, flags, master, s.Epoch, slots)
 }
 
 // replyNodes is CLUSTER NODES.
 func replyNodes(v *View, c *command.Call) error {
 	var text strings.Builder
-	for i := range v.Nodes {
-		text.WriteString(v.line(&v.Nodes[i]) + "\n")
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		for j := range s.Nodes {
+			text.WriteString(s.line(&s.Nodes[j]) + "\n")
+		}
 	}
 	c.Out.Verbatim("txt", text.String())
 	return nil
@@ -235,7 +256,7 @@ func replyNodes(v *View, c *command.Call) error {
 
 // replyReplicas is CLUSTER REPLICAS, and SLAVES.
 func replyReplicas(v *View, c *command.Call) error {
-	n, err := v.named(c)
+	s, n, err := v.named(c)
 	if err != nil {
 		return err
 	}
@@ -243,9 +264,9 @@ func replyReplicas(v *View, c *command.Call) error {
 		return command.Error("ERR The specified node is not a master")
 	}
 	lines := []any{}
-	for i := range v.Nodes {
-		if other := &v.Nodes[i]; !other.IsPrimary {
-			lines = append(lines, v.line(other))
+	for i := range s.Nodes {
+		if other := &s.Nodes[i]; !other.IsPrimary {
+			lines = append(lines, s.line(other))
 		}
 	}
 	return c.Reply(lines)
@@ -253,29 +274,51 @@ func replyReplicas(v *View, c *command.Call) error {
 
 // replyFailures is CLUSTER COUNT-FAILURE-REPORTS: nodes report none.
 func replyFailures(v *View, c *command.Call) error {
-	if _, err := v.named(c); err != nil {
+	if _, _, err := v.named(c); err != nil {
 		return err
 	}
 	return c.Int(0, nil)
 }
 
-// named is the node whose id is argument 2.
-func (v *View) named(c *command.Call) (*Node, error) {
-	i := slices.IndexFunc(v.Nodes, func(n Node) bool { return n.id() == string(c.Arg(2)) })
-	if i < 0 {
-		return nil, command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
+// named is the node whose id is argument 2, and its shard.
+func (v *View) named(c *command.Call) (*Shard, *Node, error) {
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		for j := range s.Nodes {
+			if n := &s.Nodes[j]; n.id() == string(c.Arg(2)) {
+				return s, n, nil
+			}
+		}
 	}
-	return &v.Nodes[i], nil
+	return nil, nil, command.Errorf("ERR Unknown node %s", command.Quoted(c.Arg(2)))
 }
 
-// replySlots is CLUSTER SLOTS. What the preferred name of a node leaves out follows it.
+// replySlots is CLUSTER SLOTS: each range of slots with the nodes of its shard, in their order.
 func replySlots(v *View, c *command.Call) error {
-	if v.primary() == nil {
-		return c.Reply([]any{})
+	type owned struct {
+		group.SlotRange
+		nodes []any
 	}
-	all := []any{0, Slots - 1}
-	for i := range v.Nodes {
-		n := &v.Nodes[i]
+	var all []owned
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		nodes := v.located(s)
+		for _, r := range s.owned() {
+			all = append(all, owned{r, nodes})
+		}
+	}
+	slices.SortFunc(all, func(a, b owned) int { return a.First - b.First })
+	reply := make([]any, 0, len(all))
+	for _, r := range all {
+		reply = append(reply, append([]any{r.First, r.Last}, r.nodes...))
+	}
+	return c.Reply(reply)
+}
+
+// located are the nodes of a shard as CLUSTER SLOTS has them. What the preferred name of a node leaves out follows it.
+func (v *View) located(s *Shard) (nodes []any) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
 		more := []command.Fact{}
 		if v.Preferred != "ip" {
 			more = append(more, command.Fact{Name: "ip", Value: n.IP})
@@ -287,22 +330,31 @@ func replySlots(v *View, c *command.Call) error {
 		if name, known := v.preferred(n); known {
 			preferred = name
 		}
-		all = append(all, []any{preferred, n.Port, n.id(), more})
+		nodes = append(nodes, []any{preferred, n.Port, n.id(), more})
 	}
-	return c.Reply([]any{all})
+	return nodes
 }
 
 // replyShards is CLUSTER SHARDS.
 func replyShards(v *View, c *command.Call) error {
+	shards := make([]any, 0, len(v.Shards))
+	for i := range v.Shards {
+		shards = append(shards, v.described(&v.Shards[i]))
+	}
+	return c.Reply(shards)
+}
+
+// described is a shard as CLUSTER SHARDS has it.
+func (v *View) described(s *Shard) []command.Fact {
 	port, slots, nodes := "port", []any{}, []any{}
 	if v.IsTLS {
 		port = "tls-port"
 	}
-	if v.primary() != nil {
-		slots = []any{0, Slots - 1}
+	for _, r := range s.owned() {
+		slots = append(slots, r.First, r.Last)
 	}
-	for i := range v.Nodes {
-		n := &v.Nodes[i]
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
 		name, _ := v.preferred(n)
 		role := "replica"
 		if n.IsPrimary {
@@ -314,7 +366,7 @@ func replyShards(v *View, c *command.Call) error {
 		}
 		nodes = append(nodes, append(node, command.Fact{Name: "role", Value: role}, command.Fact{Name: "replication-offset", Value: 0}, command.Fact{Name: "health", Value: "online"}))
 	}
-	return c.Reply([]any{[]command.Fact{{Name: "slots", Value: slots}, {Name: "nodes", Value: nodes}}})
+	return []command.Fact{{Name: "slots", Value: slots}, {Name: "nodes", Value: nodes}}
 }
 
 // eachKeyInSlot calls fn with the keys of a slot, until it returns false. It looks at all keys, page by page, and so

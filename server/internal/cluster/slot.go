@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/internal/number"
 	"github.com/stavedb/stave/server/command"
 )
 
 // Slots is how many slots a cluster has.
-const Slots = 16384
+const Slots = group.SlotCount
 
 // crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.
 var crcTable = func() (table [256]uint16) {
@@ -64,6 +65,9 @@ func names(cmd *command.Command, args [][]byte) []string {
 // SlotOfRequest is the slot of the keys, and of the shard channels, of a request that Refuses does not refuse; ok is false if it names
 // none.
 func SlotOfRequest(cmd *command.Command, args [][]byte) (slot int, ok bool) {
+	if len(cmd.Keys) > 0 && cmd.Keys[0].Keyword == "" && cmd.StartsWithKey() && len(args) > 1 { // as most have it
+		return SlotOf(args[1]), true
+	}
 	if names := names(cmd, args); len(names) > 0 {
 		return SlotOf(names[0]), true
 	}
@@ -86,6 +90,7 @@ func sameSlot(cmd *command.Command, args [][]byte) bool {
 // The refusals of a cluster.
 const (
 	ErrCrossSlot command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
+	ErrNotServed command.Error = "CLUSTERDOWN Hash slot not served"
 	errSelect    command.Error = "ERR SELECT is not allowed in cluster mode"
 	errMove      command.Error = "ERR MOVE is not allowed in cluster mode"
 	errSwap      command.Error = "ERR SWAPDB is not allowed in cluster mode"

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stavedb/stave/internal/test/chance"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 )
@@ -39,6 +40,25 @@ func TestRefuses(t *testing.T) {
 		}
 		if got := cluster.Refuses(cmd, args); got != want {
 			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
+
+// TestSlotOfRequest: it is that of the first key of any command, or else of its first shard channel.
+func TestSlotOfRequest(t *testing.T) {
+	r := chance.Rand(t)
+	words := []string{"a", "b", "1", "2", "streams", "keys", "store", "count", "{a}x", ""}
+	for _, cmd := range command.NewTable(command.Data()).Commands {
+		for range 50 {
+			args := [][]byte{[]byte(cmd.Name)}
+			for n := max(cmd.Arity, -cmd.Arity) + r.IntN(4); len(args) < n; {
+				args = append(args, []byte(words[r.IntN(len(words))]))
+			}
+			keys := cmd.AppendKeys(nil, args)
+			slot, ok := cluster.SlotOfRequest(cmd, args)
+			if ok != (len(keys) > 0) || ok && slot != cluster.SlotOf(keys[0]) {
+				t.Fatalf("%q: slot %d, %t, of keys %q", args, slot, ok, keys)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"github.com/stavedb/stave/internal/group"
 	"github.com/stavedb/stave/server/command"
 	"github.com/stavedb/stave/server/internal/cluster"
 	"github.com/stavedb/stave/server/internal/shared"
@@ -75,9 +76,9 @@ func refusesAsMember(r *Request, s *Situation) error {
 	return nil
 }
 
-// refusesInCluster says why a server in cluster mode does not execute a request: keys of several slots in one, as any node would, and keys
-// on a member of a group that is not the primary, unless the client wants to read what that has. An EXEC is refused as a whole
-// if the keys of its commands are of several slots, though each command has keys of one.
+// refusesInCluster says why a server in cluster mode does not execute a request: keys of several slots in one, as any node would, keys
+// of another group, and keys on a member of a group that is not the primary, unless the client wants to read what that has. An EXEC is refused as a
+// whole if the keys of its commands are of several slots, though each command has keys of one.
 func refusesInCluster(r *Request, s *Situation) error {
 	isExec := r.Command.Name == "exec" && s.Multi != nil
 	if isExec && !s.Multi.hasOneSlot() {
@@ -86,24 +87,51 @@ func refusesInCluster(r *Request, s *Situation) error {
 	if err := cluster.Refuses(r.Command, r.Args); err != nil {
 		return err
 	}
-	if s.State.Member == nil || !s.State.Following.IsReplica() {
+	m := s.State.Member
+	if m == nil {
 		return nil
 	}
-	writes := r.Command.IsWrite() || isExec && s.Multi.Writes
-	if s.Client.ReadOnly.Load() && !writes {
+	slots, follows := m.Slots(), s.State.Following.IsReplica()
+	if !follows && slots.IsAll() {
 		return nil
 	}
 	slot, ok := cluster.SlotOfRequest(r.Command, r.Args)
 	if isExec && len(s.Multi.Keys) > 0 {
 		slot, ok = cluster.SlotOf(s.Multi.Keys[0]), true
 	}
-	if !ok {
+	writes := r.Command.IsWrite() || isExec && s.Multi.Writes
+	switch {
+	case !ok:
+		return nil
+	case !slots.Has(slot):
+		return isElsewhere(m, slot)
+	case !follows || s.Client.ReadOnly.Load() && !writes:
 		return nil
 	}
-	known := s.State.Member.Known()
-	address := known.Addresses[known.Primary]
-	if address == "" || known.Primary == s.State.Member.Place().ID { // which this server is about to become
+	known := m.Known()
+	if known.Primary == m.Place().ID { // which this server is about to become
 		return shared.ErrNoPrimary
+	}
+	return moved(m, slot, &known.Record, shared.ErrNoPrimary)
+}
+
+// isElsewhere sends a client to the group that has a slot.
+func isElsewhere(m shared.Member, slot int) error {
+	others := m.Others()
+	for i := range others {
+		if others[i].Owns.Has(slot) {
+			return moved(m, slot, &others[i].Record, cluster.ErrNotServed)
+		}
+	}
+	return cluster.ErrNotServed
+}
+
+// moved sends a client to the primary of a group. Where that would be this server, by an address that another one had before, it would
+// ask again and again.
+func moved(m shared.Member, slot int, of *group.Record, orElse command.Error) error {
+	address := of.Addresses[of.Primary]
+	if address == "" || address == m.Place().Address {
+		return orElse
 	}
 	return command.Errorf("MOVED %d %s", slot, address)
 }

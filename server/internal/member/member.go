@@ -31,6 +31,8 @@ type Options struct {
 	Group   string
 	Records group.Service
 	group.Options
+	// Refused is called, once, when the server cannot be a member of the group, whatever happens: its slots are another one's, or other ones.
+	Refused func(error)
 
 	// Of simulators. Clock is that of leases, and Boot the id of the time since the machine has booted; by default they are this machine's.
 	Clock func() time.Duration
@@ -41,19 +43,22 @@ type Options struct {
 type Member struct {
 	state   *shared.State
 	options Options
-	said    atomic.Pointer[group.Ack] // what the driver wants the primary to be told
-	wake    chan struct{}             // has an element when the role may have changed
-	clock   atomic.Int64              // up to which a primary that it has followed may have shown what is due as gone, Unix ms
+	said    atomic.Pointer[group.Ack]      // what the driver wants the primary to be told
+	wake    chan struct{}                  // has an element when the role may have changed
+	slots   atomic.Pointer[group.Slots]    // of the record; nil: it is not known yet
+	others  atomic.Pointer[[]shared.Group] // of the cluster
+	clock   atomic.Int64                   // up to which a primary that it has followed may have shown what is due as gone, Unix ms
 
-	mu       sync.Mutex      // guards the rest
-	self     identity        // as the store has it
-	reading  backoff.Backoff // of the record
-	driver   *group.Driver   // nil while the server does not serve
-	known    group.Versioned // of the driver that ran last
-	begun    uint64          // the term whose primary the server is; 0: of none
-	end      int64           // of the stream, when it began
-	followed uint64          // the term whose primary it follows
-	master   shared.Master   // that primary
+	mu       sync.Mutex              // guards the rest
+	self     identity                // as the store has it
+	reading  backoff.Backoff         // of the record
+	driver   *group.Driver           // nil while the server does not serve
+	records  map[string]group.Record // of the other groups, by name
+	known    group.Versioned         // of the driver that ran last
+	begun    uint64                  // the term whose primary the server is; 0: of none
+	end      int64                   // of the stream, when it began
+	followed uint64                  // the term whose primary it follows
+	master   shared.Master           // that primary
 }
 
 // Join makes a server, which has no session yet, a member of a group.
@@ -83,19 +88,33 @@ func (m *Member) Run(ctx context.Context) {
 	noted := m.self.noted
 	m.mu.Unlock()
 	service := records{group.Noting(m.options.Records, noted, m.note), m}
-	d := m.drive(func(h group.Hooks) *group.Driver { return group.NewDriver(m.options.Options, service, h) })
+	taken := make(chan error, 1)
+	d := m.drive(func(h group.Hooks) *group.Driver {
+		h.Refused = func(err error) {
+			select {
+			case taken <- err:
+			default:
+			}
+		}
+		return group.NewDriver(m.options.Options, service, h)
+	})
 	defer serverside.DB.SetExpiryCycle(m.state.Store, true)
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
+	running.Go(func() { m.watchOthers(ctx) })
 	var retry backoff.Backoff
 	for ctx.Err() == nil {
 		if m.state.Store.Stats().State == db.StateFailed {
 			m.state.Options.Logger.Error("the log of the store has failed: the server takes no part in its group until it is restarted")
-			cancel() // without a driver it sends no pings, and acknowledges nothing
+			break // without a driver it sends no pings, and acknowledges nothing
+		}
+		now := d.State()
+		if err := m.learnSlots(now.Known); err != nil {
+			m.options.Refused(err)
 			break
 		}
 		again, wake := lookEvery, m.wake
-		if err := m.play(d.State()); err == nil {
+		if err := m.play(now); err == nil {
 			retry.Worked()
 		} else {
 			if retry.Failed(m.options.Retry, lookEvery, err) {
@@ -105,10 +124,14 @@ func (m *Member) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+		case err := <-taken:
+			m.options.Refused(fmt.Errorf("the group %s cannot be begun: %w", m.options.Group, err))
+			cancel()
 		case <-wake:
 		case <-time.After(again):
 		}
 	}
+	cancel()
 	running.Wait()
 	m.changed() // the driver has ended, and with it the term
 	m.mu.Lock()
@@ -337,7 +360,7 @@ func (m *Member) Info() []any {
 	}
 	return []any{
 		"group_name", m.options.Group, "group_id", m.options.Self.ID, "group_incarnation", m.options.Self.Incarnation, "group_role", role, "group_term", known.Term,
-		"group_primary", known.Primary, "group_in_sync", strings.Join(ids, ","), "group_noted", noted.String(),
+		"group_primary", known.Primary, "group_in_sync", strings.Join(ids, ","), "group_slots", m.Slots(), "group_noted", noted.String(),
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 )
 
 // refusesCall is refusesInCluster for a call of a script. A command with keys of several slots gets the text for a key on
-// another node, as in Redis.
+// another node, as in Redis, and so does one with keys of another group.
 func refusesCall(v *shared.State, cmd *command.Command, args [][]byte) string {
 	if !v.Options.Cluster {
 		return ""
@@ -27,6 +27,13 @@ func refusesCall(v *shared.State, cmd *command.Command, args [][]byte) string {
 		return errScriptNotLocalKey
 	case err != nil:
 		return v.ErrorText(err)
+	case v.Member == nil:
+		return ""
+	}
+	if slots := v.Member.Slots(); !slots.IsAll() {
+		if slot, ok := cluster.SlotOfRequest(cmd, args); ok && !slots.Has(slot) {
+			return errScriptNotLocalKey
+		}
 	}
 	return ""
 }

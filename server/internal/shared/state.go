@@ -84,6 +84,10 @@ type State struct {
 type Member interface {
 	// Known is the newest record of the group that the server has seen.
 	Known() group.Versioned
+	// Slots are those of the group's keys; all while the server has not seen the record.
+	Slots() group.Slots
+	// Others are the other groups of the cluster, by name.
+	Others() []Group
 	// Place says which member the server is.
 	Place() Place
 	// Ping adds a ping to the stream at once, of a primary.
@@ -103,6 +107,13 @@ type Member interface {
 type Place struct {
 	Group, ID string
 	Address   string // where others reach it
+}
+
+// Group is another group of the cluster.
+type Group struct {
+	Name string
+	group.Record
+	Owns group.Slots // that this server's group, and earlier ones by name, do not have
 }
 
 // ErrOfGroup refuses what the group of a server decides.
