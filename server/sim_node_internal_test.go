@@ -94,7 +94,7 @@ func newSimNode(w *sim, i int) *simNode {
 	case w.strict:
 		rate = 0.4 + 1.6*w.r.Float64()
 	case w.defect == impatient:
-		rate = []float64{0.4, 2}[w.r.IntN(2)]
+		rate = []float64{0.4, 2}[i]
 	}
 	o.clock = simClock{shown: time.Hour * time.Duration(i+1), rate: rate}
 	if w.strict {
@@ -325,7 +325,9 @@ func (o *simNode) endAt(power bool, at int) {
 	w := o.w
 	events := o.recorder.Events()
 	w.note("%s ends, power %t, before the last %d operations", o.id, power, len(events)-at)
-	w.counts.kills++
+	if w.counts.kills++; at < len(events) {
+		w.counts.withinSteps++
+	}
 	for i, e := range events[:at] {
 		o.disk.Apply(i, e)
 	}

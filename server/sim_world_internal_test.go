@@ -56,7 +56,7 @@ const (
 
 // simCounts says what runs have had, so that a test can tell whether they have tried anything.
 type simCounts struct {
-	writes, reads, refused, unknown, takeovers, removals, joins, kills, powerCuts, lostBytes, fulls, partials, cutFiles, connections, stops, ends int
+	writes, reads, refused, unknown, takeovers, removals, joins, kills, powerCuts, withinSteps, fulls, partials, cutFiles, connections, stops int
 }
 
 type simEvent struct {
@@ -120,7 +120,7 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	w.always, w.strict, w.min = w.chance(50), w.chance(35), 1+w.r.IntN(min(n, 3))
 	switch defect {
 	case impatient:
-		w.strict = false
+		n, w.strict, w.min = 2, false, 1
 	case forgetful:
 		w.always = false
 	}
@@ -265,6 +265,12 @@ func (w *sim) faults() {
 }
 
 func (w *sim) fault(o *simNode, long time.Duration) {
+	if w.defect == impatient && w.chance(60) { // what shows it: only clients reach the primary
+		o = w.nodeOf(w.service.record.Primary)
+		o.alone = w.now + long
+		w.cut[[2]int{o.i, 1 - o.i}] = w.now + long
+		return
+	}
 	switch w.r.IntN(11) {
 	case 0, 1:
 		w.killFor(o, w.chance(40), long)
