@@ -48,11 +48,11 @@ group.Member              bounded  ID
 replication.Membership    bounded  Address
 replication.Feeder        bounded  groupAck
 member.Options            operator Group
-member.Options            ours     Records
+member.Options            ours     Records Clock Boot
 group.Options             operator Address
 group.Ack                 bounded  Address
 member.Member             ours     wake
-group.Driver              ours     service
+group.Driver              ours     service now asks
 group.Hooks               ours     Send Changed Offset
 group.Record              ours     Primary InSync Addresses
 group.Ping                ours     Known
