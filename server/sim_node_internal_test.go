@@ -40,7 +40,7 @@ func (c *simClock) setRate(now time.Duration, rate float64) {
 	coarse := c.coarse
 	c.coarse = 0
 	c.shown = c.at(now)
-	c.from, c.jump, c.rate, c.coarse = now, 0, rate, coarse
+	c.from, c.jump, c.still, c.rate, c.coarse = now, 0, 0, rate, coarse
 }
 
 func (c *simClock) stop(now, until time.Duration) {
@@ -173,8 +173,11 @@ func (o *simNode) follows() {
 	o.reply()
 }
 
-// time is that of the store and of the server.
-func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, 0).Add(o.w.now) }
+// simEpoch is what the clocks of all stores show: goroutines of a store ask for the time.
+var simEpoch = time.Unix(1_700_000_000, 0)
+
+// time is that of the server.
+func (o *simNode) time() time.Time { return simEpoch.Add(o.w.now) }
 
 func (o *simNode) start() {
 	w := o.w
@@ -186,12 +189,13 @@ func (o *simNode) start() {
 	if w.always {
 		mode = db.SyncAlways
 	}
-	store, err := db.Open(simDir, simOptions(mode, o.recorder, o.time))
+	store, err := db.Open(simDir, simOptions(mode, o.recorder))
 	if err != nil {
 		w.fail("%s cannot open its store: %v", o.id, err)
 		return
 	}
 	o.store, o.values = store, nil
+	o.clock.setRate(w.now, o.clock.rate) // it stands still no more
 	o.stopped, o.playAfter, o.linkAfter, o.linkWait = 0, 0, 0, 0
 	o.syncing, o.linkAnew, o.link, o.peers, o.requests, o.takes = false, false, nil, nil, nil, nil
 	o.ending, o.withinStep, o.outputs = false, false, nil
@@ -228,9 +232,9 @@ func (o *simNode) start() {
 // nilRecords is asked nothing.
 type nilRecords struct{ group.Service }
 
-func simOptions(mode db.SyncMode, fsys vfs.FS, now func() time.Time) *db.Options {
+func simOptions(mode db.SyncMode, fsys vfs.FS) *db.Options {
 	return seam.With(&db.Options{Sync: mode, NoMerge: true, ExpireEvery: -1, SyncEvery: 24 * time.Hour, Namespaces: 1},
-		seam.Options{FS: fsys, NoIndex: true, NoHints: true, NoMapping: true, Copies: seam.CopiesOff, Clock: now})
+		seam.Options{FS: fsys, NoIndex: true, NoHints: true, NoMapping: true, Copies: seam.CopiesOff, Clock: func() time.Time { return simEpoch }})
 }
 
 // asks asks the service.
@@ -388,7 +392,7 @@ func (o *simNode) cutPower() *vfs.Mem {
 
 // read reads what the disk of a process has that has ended.
 func (o *simNode) read() map[string]string {
-	store, err := db.Open(simDir, simOptions(db.SyncNone, o.mem.Clone(), o.time))
+	store, err := db.Open(simDir, simOptions(db.SyncNone, o.mem.Clone()))
 	if err != nil {
 		o.w.fail("%s has a store that cannot be opened: %v", o.id, err)
 		return nil
