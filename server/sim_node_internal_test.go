@@ -173,11 +173,8 @@ func (o *simNode) follows() {
 	o.reply()
 }
 
-// simEpoch is what the clocks of all stores show: goroutines of a store ask for the time.
-var simEpoch = time.Unix(1_700_000_000, 0)
-
-// time is that of the server.
-func (o *simNode) time() time.Time { return simEpoch.Add(o.w.now) }
+// time is that of the store and of the server.
+func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, o.w.wall.Load()) }
 
 func (o *simNode) start() {
 	w := o.w
@@ -189,7 +186,7 @@ func (o *simNode) start() {
 	if w.always {
 		mode = db.SyncAlways
 	}
-	store, err := db.Open(simDir, simOptions(mode, o.recorder))
+	store, err := db.Open(simDir, simOptions(mode, o.recorder, o.time))
 	if err != nil {
 		w.fail("%s cannot open its store: %v", o.id, err)
 		return
@@ -232,9 +229,9 @@ func (o *simNode) start() {
 // nilRecords is asked nothing.
 type nilRecords struct{ group.Service }
 
-func simOptions(mode db.SyncMode, fsys vfs.FS) *db.Options {
+func simOptions(mode db.SyncMode, fsys vfs.FS, now func() time.Time) *db.Options {
 	return seam.With(&db.Options{Sync: mode, NoMerge: true, ExpireEvery: -1, SyncEvery: 24 * time.Hour, Namespaces: 1},
-		seam.Options{FS: fsys, NoIndex: true, NoHints: true, NoMapping: true, Copies: seam.CopiesOff, Clock: func() time.Time { return simEpoch }})
+		seam.Options{FS: fsys, NoIndex: true, NoHints: true, NoMapping: true, Copies: seam.CopiesOff, Clock: now})
 }
 
 // asks asks the service.
@@ -266,6 +263,9 @@ func (o *simNode) confirmEarly(inSync []group.Member) {
 			}
 			end.Offset = min(end.Offset, at.Offset)
 		}
+	}
+	if len(inSync) < o.w.min {
+		return
 	}
 	g := o.server.state.Gate
 	g.Extend(o.clock.at(o.w.now)+50*ms, true)
@@ -392,7 +392,7 @@ func (o *simNode) cutPower() *vfs.Mem {
 
 // read reads what the disk of a process has that has ended.
 func (o *simNode) read() map[string]string {
-	store, err := db.Open(simDir, simOptions(db.SyncNone, o.mem.Clone()))
+	store, err := db.Open(simDir, simOptions(db.SyncNone, o.mem.Clone(), o.time))
 	if err != nil {
 		o.w.fail("%s has a store that cannot be opened: %v", o.id, err)
 		return nil

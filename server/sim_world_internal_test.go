@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"time"
@@ -22,6 +23,7 @@ type sim struct {
 	seed    uint64
 	r       *rand.Rand
 	now     time.Duration
+	wall    atomic.Int64 // now, for goroutines of stores, which ask for the time
 	queue   simEvents
 	order   uint64
 	nodes   []*simNode
@@ -90,9 +92,11 @@ func (w *sim) run(d time.Duration) {
 	for len(w.queue) > 0 && w.queue[0].at <= end && len(w.wrong) == 0 {
 		e := heap.Pop(&w.queue).(simEvent)
 		w.now = e.at
+		w.wall.Store(int64(w.now))
 		e.do()
 	}
 	w.now = end
+	w.wall.Store(int64(w.now))
 }
 
 // between returns a random time.
@@ -139,6 +143,9 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	}
 	w.clients()
 	w.run(2 * time.Second)
+	if defect == impatient {
+		w.run(4 * time.Second) // the slow one serves late
+	}
 	w.faults()
 	w.run(w.between(8*time.Second, 16*time.Second))
 	w.heal()
@@ -267,8 +274,9 @@ func (w *sim) faults() {
 func (w *sim) fault(o *simNode, long time.Duration) {
 	if w.defect == impatient && w.chance(60) { // what shows it: only clients reach the primary
 		o = w.nodeOf(w.service.record.Primary)
-		o.alone = w.now + long
-		w.cut[[2]int{o.i, 1 - o.i}] = w.now + long
+		o.alone = w.now + 3*time.Second
+		w.cut[[2]int{o.i, 1 - o.i}] = o.alone
+		w.note("only clients reach %s", o.id)
 		return
 	}
 	switch w.r.IntN(11) {
