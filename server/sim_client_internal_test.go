@@ -73,7 +73,7 @@ func (w *sim) request(o *simNode) {
 	for _, key := range r.keys {
 		r.since[key] = len(w.judge.shown[key])
 	}
-	if w.chance(45) {
+	if w.chance(45) && w.now >= o.quiet {
 		r.entry = fmt.Sprintf("%d,", r.n)
 	}
 	w.judge.calls = append(w.judge.calls, r)

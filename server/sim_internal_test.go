@@ -85,6 +85,7 @@ func TestSimulatorNotices(t *testing.T) {
 		{gateOff, 20, []string{"S1"}},
 		{tableOff, 20, []string{"S1"}},
 		{removedTooEarly, 60, []string{"S1", "lost write"}},
+		{impatient, 150, []string{"S5"}},
 		{acksArrived, 20, []string{"S1", "lost write"}},
 		{forgetful, 100, []string{"S1", "lost write"}},
 	} {

@@ -55,6 +55,7 @@ type simNode struct {
 	id    string
 	clock simClock
 	alone time.Duration // until then it does not reach the service
+	quiet time.Duration // until then clients only read here: a read of a key with a write that waits waits, too
 	boots int
 
 	mem      *vfs.Mem

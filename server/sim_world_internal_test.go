@@ -275,6 +275,7 @@ func (w *sim) fault(o *simNode, long time.Duration) {
 	if w.defect == impatient && w.chance(60) { // what shows it: only clients reach the primary
 		o = w.nodeOf(w.service.record.Primary)
 		o.alone = w.now + 3*time.Second
+		o.quiet = o.alone
 		w.cut[[2]int{o.i, 1 - o.i}] = o.alone
 		w.note("only clients reach %s", o.id)
 		return
@@ -305,6 +306,9 @@ func (w *sim) fault(o *simNode, long time.Duration) {
 		}
 		if w.chance(40) {
 			o.alone = w.now + long
+		}
+		if w.chance(50) {
+			o.quiet = w.now + long
 		}
 		w.note("%s is cut off from %v for %s, both ways %t, from the service %t", o.id, others, long, both, o.alone > w.now)
 	case 7:
