@@ -83,7 +83,7 @@ func TestSimulatorNotices(t *testing.T) {
 		names  []string // what the failure may begin with
 	}{
 		{gateOff, 20, []string{"S1"}},
-		{tableOff, 20, []string{"S1"}},
+		{tableOff, 20, []string{"S1", "S4"}},
 		{removedTooEarly, 60, []string{"S1", "lost write"}},
 		{impatient, 150, []string{"S5"}},
 		{acksArrived, 20, []string{"S1", "lost write"}},
