@@ -48,14 +48,14 @@ group.Member              bounded  ID
 replication.Membership    bounded  Address
 replication.Feeder        bounded  groupAck
 member.Options            operator Group
-member.Options            ours     Records Refused
+member.Options            ours     Records Refused Clock Boot
 group.Options             operator Address Slots
 group.Ack                 bounded  Address
 member.Member             ours     wake others records
 member.identity           ours     boot
 group.Noted               operator Group
 backoff.Backoff           ours     text
-group.Driver              ours     service
+group.Driver              ours     service now asks
 group.Hooks               ours     Send Changed Offset Refused
 group.Record              ours     Primary InSync Addresses Slots
 group.Ping                ours     Known

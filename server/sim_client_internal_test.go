@@ -31,20 +31,22 @@ type simRequest struct {
 	since   map[string]int // how much had been shown of each key when it was called
 	begun   time.Duration  // when it was executed
 	values  []string       // what it shows of keys
-	isOver  bool
 }
 
-// clients write and read. Each stays with a node until that refuses it.
+// clients write and read. Each stays with a node for some time, or until that refuses it.
 func (w *sim) clients() {
 	w.after(w.between(1*ms, 60*ms), func() {
 		for i, o := range w.asked {
+			if w.chance(5) {
+				o = nil
+			}
 			switch {
 			case o == nil && w.service.record.Version > 0 && w.chance(60):
 				o = w.nodeOf(w.service.record.Primary)
 			case o == nil:
 				o = w.nodes[w.r.IntN(len(w.nodes))]
 			}
-			if w.asked[i] = o; w.chance(60) {
+			if w.asked[i] = o; w.chance(70) {
 				w.request(o)
 			}
 		}
@@ -71,7 +73,7 @@ func (w *sim) request(o *simNode) {
 	for _, key := range r.keys {
 		r.since[key] = len(w.judge.shown[key])
 	}
-	if w.chance(45) {
+	if w.chance(45) && w.now >= o.quiet {
 		r.entry = fmt.Sprintf("%d,", r.n)
 	}
 	w.judge.calls = append(w.judge.calls, r)
@@ -116,7 +118,6 @@ func (r *simRequest) text() string {
 func (r *simRequest) begin() {
 	o := r.o
 	if o.server.state.Following.IsReplica() {
-		r.isOver = true
 		r.w.leave(o)
 		return
 	}
@@ -226,19 +227,17 @@ type simJudge struct {
 	requests int
 	calls    []*simRequest
 	shown    map[string]string // the longest value of each key
-	acked    map[string]bool   // entries that were acknowledged
 	refused  map[string]bool   // entries that were said not to have been written
 	ops      []simOp
 }
 
 func (j *simJudge) init(w *sim) {
-	j.w, j.shown, j.acked, j.refused = w, map[string]string{}, map[string]bool{}, map[string]bool{}
+	j.w, j.shown, j.refused = w, map[string]string{}, map[string]bool{}
 }
 
 // replied is called when replies leave a node.
 func (j *simJudge) replied(r *simRequest, out []byte) {
 	w := j.w
-	r.isOver = true
 	refused, unknown, other := outcome(out)
 	switch {
 	case other != "":
@@ -264,7 +263,6 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 		j.matches(r, out)
 	} else {
 		w.counts.writes++
-		j.acked[r.entry] = true
 	}
 	for i, key := range r.keys {
 		j.shows(r, key, r.values[i])
@@ -350,7 +348,9 @@ func (j *simJudge) final() {
 		return
 	}
 	before := len(j.ops)
-	w.run(time.Second)
+	for i := 0; i < 5 && len(w.wrong) == 0 && (i == 0 || len(j.ops) == before); i++ {
+		w.run(time.Second)
+	}
 	if len(w.wrong) > 0 {
 		return
 	}

@@ -130,7 +130,7 @@ type simLink struct {
 	applier *session.Applier
 	up      bool
 	err     error
-	isFile  bool
+	late    time.Duration // of acksArrived: when it applies what has arrived
 }
 
 // follow keeps a link to the master that the server has, if there is one.
@@ -263,10 +263,10 @@ func (l *simLink) acknowledgeEarly(p simPiece) {
 	if ack := l.o.server.state.Member.Applied(l.Position().Offset + int64(len(p.data))); ack != "" {
 		l.out(simCommand("REPLCONF", "GROUPACK", ack))
 	}
-	e := l.conn.ends[0]
-	l.conn.ends[0].newest = max(e.newest, w.now+40*ms)
-	w.after(w.between(20*ms, 40*ms), func() {
-		l.o.later(e.life, func() {
+	life := l.o.life
+	l.late = max(l.late, w.now+w.between(20*ms, 40*ms))
+	w.after(l.late-w.now, func() {
+		l.o.later(life, func() {
 			if l.err == nil && l.o.link == l {
 				if done, ok := l.o.server.state.Following.Begin(l.master); ok {
 					l.err = l.feed(p)

@@ -11,14 +11,35 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 100, "how many seeds TestSimulatedGroup tries")
+	simSeeds = flag.Int("sim.seeds", 60, "how many seeds TestSimulatedGroup tries")
 	simSeed  = flag.Uint64("sim.seed", 0, "the first of them (0: another one each time)")
 )
 
-// TestSimulatedGroup has groups of two to four members in one goroutine.
+// TestSimulatedGroup has groups of two to four members in one goroutine, with the code of servers: stores on file systems in memory, sessions
+// in rounds of an event loop, gates, streams, feeders and links with their bytes, whole stores as files, members, and drivers that are
+// stepped. Modelled are the connections, the loops that move their bytes (transport), and the service of records. A seed says what
+// happens when, and repeats exactly (TestSimulationRepeats):
+//
+//   - pieces of bytes are late, and wait while nodes are cut off from each other, in one direction or both; connections break, also within a
+//     file; answers of the service are late or lost; watches miss records;
+//   - nodes stand still and go on; their clocks differ in rate by less than a third; with strict reads by a factor of five, and they stop and jump;
+//   - processes are killed and machines lose their power, one or all, between two things that they do or within one, after any operation on the
+//     disk. Of what was not synced any part may be gone (package crash). Every other group syncs each commit, which then must be enough.
+//
+// Clients append to three keys, one or two at a time, and read them. At each reply the judge, who sees everything, looks whether each member
+// in sync has what it shows (S1), whether who replies is primary as far as it knows (S4), whether as many stores have a write as it needs, and
+// whether it is as new as all that was shown when it was asked (S5); at each swap, who takes over (S2). When the faults are over all are in sync
+// again, what was acknowledged is there, once, and what was refused is not; one order of all calls explains the replies. TestSimulatorNotices has
+// the simulator do it wrong.
+//
+// Not drawn: what goroutines of one server do to each other; disks that fail or are full; other commands and types, several databases, deadlines, the
+// clock of the day; messages; sessions that stay connected, and pipelines; merges; a second group; members that come anew or leave for good.
 func TestSimulatedGroup(t *testing.T) {
 	first := chance.Draw(*simSeed)
 	n := *simSeeds
+	if testing.Short() {
+		n = min(n, 20)
+	}
 	t.Logf("seeds from %d (-sim.seed)", first)
 	var all simCounts
 	began := time.Now()
@@ -30,6 +51,9 @@ func TestSimulatedGroup(t *testing.T) {
 		}
 	}
 	t.Logf("%d seeds in %s: %+v", n, time.Since(began).Round(time.Millisecond), all)
+	if n >= 60 && (all.takeovers == 0 || all.removals == 0 || all.joins == 0 || all.powerCuts == 0 || all.withinSteps == 0 || all.fulls == 0 || all.partials == 0 || all.unknown == 0 || all.stops == 0) {
+		t.Error("it has not tried everything")
+	}
 }
 
 // TestSimulationRepeats runs seeds twice: what happens is the same.
@@ -58,11 +82,11 @@ func TestSimulatorNotices(t *testing.T) {
 		seeds  uint64
 		names  []string // what the failure may begin with
 	}{
-		{gateOff, 10, []string{"S1", "S5", "lost write"}},
-		{tableOff, 30, []string{"S1", "S5", "lost write"}},
-		{removedTooEarly, 100, []string{"S1", "lost write"}},
-		{impatient, 200, []string{"S5"}},
-		{acksArrived, 30, []string{"S1", "lost write"}},
+		{gateOff, 20, []string{"S1"}},
+		{tableOff, 20, []string{"S1", "S4"}},
+		{removedTooEarly, 60, []string{"S1", "lost write"}},
+		{impatient, 150, []string{"S5"}},
+		{acksArrived, 20, []string{"S1", "lost write"}},
 		{forgetful, 100, []string{"S1", "lost write"}},
 	} {
 		first := chance.Draw(*simSeed)

@@ -40,7 +40,7 @@ func (c *simClock) setRate(now time.Duration, rate float64) {
 	coarse := c.coarse
 	c.coarse = 0
 	c.shown = c.at(now)
-	c.from, c.jump, c.rate, c.coarse = now, 0, rate, coarse
+	c.from, c.jump, c.still, c.rate, c.coarse = now, 0, 0, rate, coarse
 }
 
 func (c *simClock) stop(now, until time.Duration) {
@@ -55,6 +55,7 @@ type simNode struct {
 	id    string
 	clock simClock
 	alone time.Duration // until then it does not reach the service
+	quiet time.Duration // until then clients only read here: a read of a key with a write that waits waits, too
 	boots int
 
 	mem      *vfs.Mem
@@ -94,7 +95,7 @@ func newSimNode(w *sim, i int) *simNode {
 	case w.strict:
 		rate = 0.4 + 1.6*w.r.Float64()
 	case w.defect == impatient:
-		rate = []float64{0.4, 2}[w.r.IntN(2)]
+		rate = []float64{0.4, 2}[i]
 	}
 	o.clock = simClock{shown: time.Hour * time.Duration(i+1), rate: rate}
 	if w.strict {
@@ -174,7 +175,7 @@ func (o *simNode) follows() {
 }
 
 // time is that of the store and of the server.
-func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, 0).Add(o.w.now) }
+func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, o.w.wall.Load()) }
 
 func (o *simNode) start() {
 	w := o.w
@@ -192,6 +193,7 @@ func (o *simNode) start() {
 		return
 	}
 	o.store, o.values = store, nil
+	o.clock.setRate(w.now, o.clock.rate) // it stands still no more
 	o.stopped, o.playAfter, o.linkAfter, o.linkWait = 0, 0, 0, 0
 	o.syncing, o.linkAnew, o.link, o.peers, o.requests, o.takes = false, false, nil, nil, nil, nil
 	o.ending, o.withinStep, o.outputs = false, false, nil
@@ -263,6 +265,9 @@ func (o *simNode) confirmEarly(inSync []group.Member) {
 			end.Offset = min(end.Offset, at.Offset)
 		}
 	}
+	if len(inSync) < o.w.min {
+		return
+	}
 	g := o.server.state.Gate
 	g.Extend(o.clock.at(o.w.now)+50*ms, true)
 	g.Confirm(end.Offset)
@@ -325,7 +330,9 @@ func (o *simNode) endAt(power bool, at int) {
 	w := o.w
 	events := o.recorder.Events()
 	w.note("%s ends, power %t, before the last %d operations", o.id, power, len(events)-at)
-	w.counts.kills++
+	if w.counts.kills++; at < len(events) {
+		w.counts.withinSteps++
+	}
 	for i, e := range events[:at] {
 		o.disk.Apply(i, e)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"time"
@@ -22,6 +23,7 @@ type sim struct {
 	seed    uint64
 	r       *rand.Rand
 	now     time.Duration
+	wall    atomic.Int64 // now, for goroutines of stores, which ask for the time
 	queue   simEvents
 	order   uint64
 	nodes   []*simNode
@@ -56,7 +58,7 @@ const (
 
 // simCounts says what runs have had, so that a test can tell whether they have tried anything.
 type simCounts struct {
-	writes, reads, refused, unknown, takeovers, removals, joins, kills, powerCuts, lostBytes, fulls, partials, cutFiles, connections, stops, ends int
+	writes, reads, refused, unknown, takeovers, removals, joins, kills, powerCuts, withinSteps, fulls, partials, cutFiles, connections, stops int
 }
 
 type simEvent struct {
@@ -90,9 +92,11 @@ func (w *sim) run(d time.Duration) {
 	for len(w.queue) > 0 && w.queue[0].at <= end && len(w.wrong) == 0 {
 		e := heap.Pop(&w.queue).(simEvent)
 		w.now = e.at
+		w.wall.Store(int64(w.now))
 		e.do()
 	}
 	w.now = end
+	w.wall.Store(int64(w.now))
 }
 
 // between returns a random time.
@@ -120,7 +124,7 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	w.always, w.strict, w.min = w.chance(50), w.chance(35), 1+w.r.IntN(min(n, 3))
 	switch defect {
 	case impatient:
-		w.strict = false
+		n, w.strict, w.min = 2, false, 1
 	case forgetful:
 		w.always = false
 	}
@@ -139,6 +143,9 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	}
 	w.clients()
 	w.run(2 * time.Second)
+	if defect == impatient {
+		w.run(4 * time.Second) // the slow one serves late
+	}
 	w.faults()
 	w.run(w.between(8*time.Second, 16*time.Second))
 	w.heal()
@@ -265,6 +272,14 @@ func (w *sim) faults() {
 }
 
 func (w *sim) fault(o *simNode, long time.Duration) {
+	if w.defect == impatient && w.chance(60) { // what shows it: only clients reach the primary
+		o = w.nodeOf(w.service.record.Primary)
+		o.alone = w.now + 3*time.Second
+		o.quiet = o.alone
+		w.cut[[2]int{o.i, 1 - o.i}] = o.alone
+		w.note("only clients reach %s", o.id)
+		return
+	}
 	switch w.r.IntN(11) {
 	case 0, 1:
 		w.killFor(o, w.chance(40), long)
@@ -291,6 +306,9 @@ func (w *sim) fault(o *simNode, long time.Duration) {
 		}
 		if w.chance(40) {
 			o.alone = w.now + long
+		}
+		if w.chance(50) {
+			o.quiet = w.now + long
 		}
 		w.note("%s is cut off from %v for %s, both ways %t, from the service %t", o.id, others, long, both, o.alone > w.now)
 	case 7:

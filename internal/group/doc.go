@@ -29,8 +29,8 @@
 // a copy of the past, is recognized, and the record can be made anew (Recover).
 //
 // A Driver has the clock and asks the Service; module cluster has one for etcd. Package server/internal/member has a Driver. The tests run
-// nodes in a simulator (TestWorlds, with -worlds N for more seeds), drivers in one process (grouptest), and servers
-// (TestLinearizableMembers).
+// nodes in a simulator (TestWorlds, with -worlds N for more seeds), drivers in one process (grouptest), servers with their stores in another
+// simulator (TestSimulatedGroup of package server), and in real time (TestLinearizableMembers).
 //
 // The protocol is primary and backup with a service of configurations, as PacificA (Lin and others, 2008) and Kafka's
 // in-sync replicas have it, with a lease for reads.
