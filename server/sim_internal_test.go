@@ -80,7 +80,7 @@ func TestSimulatorNotices(t *testing.T) {
 	for _, test := range []struct {
 		defect simDefect
 		seeds  uint64
-		names  []string // what the failure may begin with
+		names  []string // what the failure begins with
 	}{
 		{gateOff, 20, []string{"S1"}},
 		{tableOff, 20, []string{"S1", "S4"}},
@@ -96,12 +96,10 @@ func TestSimulatorNotices(t *testing.T) {
 			if len(w.wrong) == 0 {
 				continue
 			}
-			noticed = true
 			t.Logf("%s: noticed by seed %d of %d: %.150s", test.defect, i+1, first, w.wrong[0])
-			if !slices.ContainsFunc(test.names, func(name string) bool { return strings.HasPrefix(w.wrong[0], name) }) {
-				t.Errorf("%s: %s", test.defect, w.wrong[0])
+			if noticed = slices.ContainsFunc(test.names, func(name string) bool { return strings.HasPrefix(w.wrong[0], name) }); noticed {
+				break // else it is something else that the defect does, too
 			}
-			break
 		}
 		if !noticed {
 			t.Errorf("%s: not noticed by %d seeds from %d", test.defect, test.seeds, first)
