@@ -15,7 +15,7 @@ func (g *generator) group() string { return pick(g, "g", "g", "g", "h", "", "\x0
 
 func (g *generator) consumer() string { return pick(g, "alice", "bob", "carol", "", "7") }
 
-func (g *generator) idle() string { return pick(g, "0", "0", "1", "1000000", "-1", "x") }
+func (g *generator) idle() string { return pick(g, "0", "0", "0", "1000000", "-1", "x") }
 
 // startOfGroup is an id to begin after.
 func (g *generator) startOfGroup() string {

@@ -242,7 +242,8 @@ func (o *simNode) asks(a group.Action) {
 		answer := func(v group.Versioned) { o.driver.Answer(a, v) }
 		switch swap, isSwap := a.(group.Swap); {
 		case isSwap:
-			s.request(o, func() group.Versioned { return s.swap(o, swap) }, answer)
+			self := o.self
+			s.request(o, func() group.Versioned { return s.swap(o, self, swap) }, answer)
 			if o.w.defect == removedTooEarly && swap.Record.Term == s.record.Term && len(swap.Record.InSync) < len(s.record.InSync) {
 				o.confirmEarly(swap.Record.InSync)
 			}

@@ -200,8 +200,8 @@ func (s *simService) request(o *simNode, do func() group.Versioned, answer func(
 	})
 }
 
-// swap is carried out at one moment.
-func (s *simService) swap(o *simNode, a group.Swap) group.Versioned {
+// swap is carried out at one moment, though the process that has asked for it, as self, may be gone by then.
+func (s *simService) swap(o *simNode, self group.Member, a group.Swap) group.Versioned {
 	w := s.w
 	if s.record.Version != a.If {
 		return s.record
@@ -213,7 +213,7 @@ func (s *simService) swap(o *simNode, a group.Swap) group.Versioned {
 	case before.Version == 0:
 	case a.Record.Term != before.Term:
 		w.counts.takeovers++
-		if !slices.Contains(before.InSync, o.member()) {
+		if !slices.Contains(before.InSync, self) {
 			w.fail("S2: %s takes over, which is not in sync: %s", o.id, w.describe(before))
 		}
 	case len(a.Record.InSync) < len(before.InSync):
