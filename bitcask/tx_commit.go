@@ -313,6 +313,7 @@ func (t *Tx) appendToLog() (sg *segment.Segment, at int64, seq uint64, err error
 func (t *Tx) append(f *commitlog.Frame) (sg *segment.Segment, at int64, seq uint64, err error) {
 	if f.Size > t.s.SegmentSize() && !t.draws() {
 		t.s.measureDisk()
+		defer t.s.reserve.Appended(f.Size)
 		if err := t.s.reserve.Prepare(f.Size); err != nil {
 			return nil, 0, 0, fmt.Errorf("before a commit of %d bytes: %w", f.Size, err)
 		}

@@ -35,11 +35,15 @@ func (d *roomForDeletes) wakeLocked() {
 
 // Prepare makes the reserve as long as it should be once the log has grown by a commit of so many bytes in a segment of its own, unless so
 // much of the disk is left that it can be made alongside. A full disk shows here, and not when there is no space left for the reserve. It is
-// called before the log gets another segment, with 0, and before a commit that is longer than a segment.
+// called before the log gets another segment, with 0, and before a commit that is longer than a segment: Appended follows, whatever became of it.
 func (r *Reserve) Prepare(commit int64) error {
+	r.coming.Add(commit)
 	low := r.low.Load() || commit > 0
 	if due := r.dueWith(commit); !low || r.free.Load()-commit > prepareParts*due || r.bytesHeld.Load() >= due || r.Short() {
 		return nil
+	}
+	if r.free.Load() > 0 {
+		r.low.Store(true) // once the commit is there: Adjust must not shorten what is made for it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,6 +60,9 @@ func (r *Reserve) Prepare(commit int64) error {
 	r.changedLocked(err) // the log goes on without it
 	return nil
 }
+
+// Appended ends Prepare for a commit.
+func (r *Reserve) Appended(commit int64) { r.coming.Add(-commit) }
 
 // Spares reports whether a disk that has just been measured has room for a file of so many bytes that only saves time: on a
 // low disk Prepare must find enough for the reserve afterwards.

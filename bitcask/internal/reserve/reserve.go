@@ -44,6 +44,7 @@ type Reserve struct {
 	drawn     atomic.Uint64 // counts releases
 	free      atomic.Int64  // bytes left of the disk when that was measured last
 	low       atomic.Bool   // that was not much
+	coming    atomic.Int64  // bytes of commits between Prepare and Appended
 
 	turn sync.Mutex // see Turn; taken before mu
 
@@ -368,7 +369,7 @@ func (r *Reserve) Freed(removed bool) {
 }
 
 // due is how long the reserve should be now.
-func (r *Reserve) due() int64 { return r.dueWith(0) }
+func (r *Reserve) due() int64 { return r.dueWith(r.coming.Load()) }
 
 // dueWith is how long the reserve should be after a commit of so many bytes in a segment of its own.
 func (r *Reserve) dueWith(commit int64) int64 {

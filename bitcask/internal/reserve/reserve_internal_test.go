@@ -54,6 +54,43 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestPreparedStays: what is made for a long commit stays while that is appended and afterwards, though much of the disk was left before.
+func TestPreparedStays(t *testing.T) {
+	const mb = 1 << 20
+	segment, log := int64(100<<10), int64(12*mb)
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	var r Reserve
+	r.Start(Environment{
+		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
+		SegmentSize: func() int64 { return segment }, Longest: func() int64 { return segment }, LogSize: func() int64 { return log }, SpaceAgain: func() {},
+	})
+	r.Measured(segment, 5*mb) // more than a quarter
+	adjusted := func() int64 {
+		for !r.Adjust() {
+		}
+		return r.Bytes()
+	}
+	if short := adjusted(); short > 2*segment {
+		t.Fatalf("%d bytes before", short)
+	}
+	const commit = 3 * mb
+	if err := r.Prepare(commit); err != nil {
+		t.Fatal(err)
+	}
+	made := r.Bytes()
+	if made < mb || adjusted() < made {
+		t.Errorf("%d bytes while it is appended, of %d", r.Bytes(), made)
+	}
+	log += commit
+	r.Appended(commit)
+	if adjusted() < mb {
+		t.Errorf("%d bytes afterwards", r.Bytes())
+	}
+}
+
 // TestWholeAtLess: a reserve that was drawn on, and is long enough for a log whose segments have become shorter, is whole: what
 // deletes may have of it is a part of that, and not nothing because it was longer once.
 func TestWholeAtLess(t *testing.T) {
