@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stavedb/stave/internal/resp"
+	"github.com/stavedb/stave/internal/test/storetest"
 )
 
 // TestWriterReusesBuffers: writers hand on the buffers of long replies, and what is written is whole.
@@ -43,7 +44,7 @@ func TestWriterReusesBuffers(t *testing.T) {
 	for range 10 { // a garbage collection takes the buffers
 		least = min(least, testing.AllocsPerRun(10, round))
 	}
-	if least > 4 {
+	if least > 4 && !storetest.UnderRace { // whose pools lose every fourth buffer
 		t.Errorf("%v allocations", least)
 	}
 }
@@ -92,7 +93,7 @@ func TestWriterExpects(t *testing.T) {
 		for range 10 { // a garbage collection takes the buffers
 			least = min(least, testing.AllocsPerRun(5, round))
 		}
-		if least > 25 { // the pools' pointers, the list of parts
+		if least > 25 && !storetest.UnderRace { // the pools' pointers, the list of parts
 			t.Errorf("%d bytes: %v allocations", length, least)
 		}
 	}

@@ -2,6 +2,6 @@
 
 package storetest
 
-// UnderRace is for tests that know that strings are read through transactions: the detector would call the short cut
-// a race.
+// UnderRace is for tests that know that strings are read through transactions, for the detector would call the short cut
+// a race; and for those that count allocations, for it has a sync.Pool lose every fourth buffer.
 const UnderRace = true
