@@ -4,6 +4,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,11 +21,11 @@ import (
 // made anew. So the key of a group is not to be deleted, nor etcd to be restored from a backup, while nodes run that know it. (Those that
 // start later know by what they have noted: group.Noting.)
 //
-// The keys beside it, up to the last slash, are those of the other groups of the cluster.
+// The groups of a cluster have keys that are the same up to the last slash.
 type Service struct {
 	client *clientv3.Client
 	key    string
-	beside string // what their keys begin with
+	prefix string // the key up to its last slash
 }
 
 var (
@@ -76,19 +77,23 @@ func (s *Service) Swap(ctx context.Context, w group.Swap) (group.Versioned, erro
 
 // begin makes the record. No other group has its slots: in a transaction that fails if one was begun since they were read.
 func (s *Service) begin(ctx context.Context, w group.Swap, text string) (group.Versioned, error) {
-	r, err := s.client.Get(ctx, s.beside, clientv3.WithPrefix())
+	r, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix())
 	if err != nil {
-		return group.Versioned{}, fmt.Errorf("etcd: read %s: %w", s.beside, err)
+		return group.Versioned{}, fmt.Errorf("etcd: read %s: %w", s.prefix, err)
 	}
 	if i := slices.IndexFunc(r.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == s.key }); i >= 0 {
 		return s.decode(r.Kvs[i:][:1])
 	}
-	if err := group.CheckSlots(w.Record.Slots, s.others(r.Kvs)); err != nil {
+	others, err := s.others(r.Kvs)
+	if err == nil {
+		err = group.CheckSlots(w.Record.Slots, others)
+	}
+	if err != nil {
 		return group.Versioned{}, err
 	}
 	done, err := s.client.Txn(ctx).If(
 		clientv3.Compare(clientv3.Version(s.key), "=", 0),
-		clientv3.Compare(clientv3.CreateRevision(s.beside).WithPrefix(), "<", r.Header.Revision+1),
+		clientv3.Compare(clientv3.CreateRevision(s.prefix).WithPrefix(), "<", r.Header.Revision+1),
 	).Then(clientv3.OpPut(s.key, text)).Commit()
 	switch {
 	case err != nil:
@@ -99,27 +104,31 @@ func (s *Service) begin(ctx context.Context, w group.Swap, text string) (group.V
 	return group.Versioned{Version: 1, Record: w.Record}, nil
 }
 
-// others are the records of the other groups by name, but for what is none.
-func (s *Service) others(kvs []*mvccpb.KeyValue) map[string]group.Record {
-	others := make(map[string]group.Record)
+// others returns the records of the other groups of the cluster, by their names, and an error if there are some that cannot be read.
+func (s *Service) others(kvs []*mvccpb.KeyValue) (others map[string]group.Record, err error) {
+	others = make(map[string]group.Record)
 	for _, kv := range kvs {
-		s.note(others, kv)
+		err = errors.Join(err, s.note(others, kv))
 	}
-	return others
+	return others, err
 }
 
-// note adds what a key has, if that is a record of another group, or else removes what it had.
-func (s *Service) note(others map[string]group.Record, kv *mvccpb.KeyValue) {
+// note has what a key has replace what it had, if it is that of another group. Nothing stands for a record that cannot be read.
+func (s *Service) note(others map[string]group.Record, kv *mvccpb.KeyValue) error {
 	key := string(kv.Key)
-	name := strings.TrimPrefix(key, s.beside)
-	if key == s.key {
-		return
+	name := strings.TrimPrefix(key, s.prefix)
+	if key == s.key || !group.IsName(name) {
+		return nil
 	}
-	if v, err := (&Service{key: key}).decode([]*mvccpb.KeyValue{kv}); err == nil && group.IsName(name) {
+	delete(others, name)
+	if len(kv.Value) == 0 { // it was deleted
+		return nil
+	}
+	v, err := (&Service{key: key}).decode([]*mvccpb.KeyValue{kv})
+	if err == nil {
 		others[name] = v.Record
-	} else {
-		delete(others, name)
 	}
+	return err
 }
 
 // decode returns the record of the key, which is there once or not at all.
@@ -167,18 +176,18 @@ func (s *Service) Watch(ctx context.Context, fn func(group.Versioned)) {
 	})
 }
 
-// WatchOthers reads the records of the other groups and follows their changes, as Watch does. A key that has no record is no group.
+// WatchOthers reads the records of the other groups and follows their changes, as Watch does.
 func (s *Service) WatchOthers(ctx context.Context, fn func(map[string]group.Record)) {
 	again(ctx, func(ctx context.Context) error {
 		within, done := context.WithTimeout(ctx, readWithin)
-		r, err := s.client.Get(within, s.beside, clientv3.WithPrefix())
+		r, err := s.client.Get(within, s.prefix, clientv3.WithPrefix())
 		if done(); err != nil {
 			return err
 		}
-		others := s.others(r.Kvs)
+		others, _ := s.others(r.Kvs) // clients cannot be sent to a group whose record cannot be read
 		fn(maps.Clone(others))
-		return s.follow(ctx, s.beside, r.Header.Revision, func(e *clientv3.Event) error {
-			s.note(others, e.Kv) // a deleted key has nothing
+		return s.follow(ctx, s.prefix, r.Header.Revision, func(e *clientv3.Event) error {
+			_ = s.note(others, e.Kv)
 			fn(maps.Clone(others))
 			return nil
 		}, clientv3.WithPrefix())

@@ -317,6 +317,28 @@ func TestBegin(t *testing.T) {
 	}
 }
 
+// TestBeginBesideUnreadable: no group is begun beside one whose record cannot be read, for nobody knows its slots; a key that is none of a group does
+// not count.
+func TestBeginBesideUnreadable(t *testing.T) {
+	client := startEtcd(t).client()
+	const prefix = "/stave/unreadable/groups/"
+	for key, value := range map[string]string{"a": `{"term":`, "no group/": "x"} {
+		if _, err := client.Put(t.Context(), prefix+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := etcd.New(client, prefix+"b")
+	if v, err := b.Swap(t.Context(), group.Swap{Record: record(1)}); err == nil || !strings.Contains(err.Error(), prefix+"a") {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if _, err := client.Delete(t.Context(), prefix+"a"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := b.Swap(t.Context(), group.Swap{Record: record(1)}); err != nil || v.Version != 1 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+}
+
 // TestWatchOthers: the records of the other groups of a cluster are told as they are and after each change, also after etcd was away.
 func TestWatchOthers(t *testing.T) {
 	v := startEtcd(t)

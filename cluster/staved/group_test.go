@@ -102,36 +102,54 @@ func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	var endpoints []string
-	if !own {
-		r.apartURL = "http://" + local4(base+29)
-		endpoints = []string{r.apartURL}
+	r.apartURL = "http://" + local4(base+29)
+	l := &local{dir: t.TempDir(), sync: sync, base: base, groups: 1}
+	for i, id := range localIDs {
+		p := &process{env: env, id: id, address: local4(base + i), dir: filepath.Join(l.dir, id), etcd: "http://" + local4(ports(base, i)[2])}
+		if p.args = l.args(i); !own {
+			p.args = r.serves(p)
+		}
+		r.members = append(r.members, p)
+	}
+	r.start()
+	return r
+}
+
+// serves are the arguments of a member, but for those of an etcd of its own.
+func (r *rig) serves(p *process) []string {
+	args := []string{"serve", "--dir", filepath.Join(p.dir, "data"), "--sync", r.sync, "--id", p.id, "--addr", p.address}
+	if r.own {
+		return args
+	}
+	return append(args, "--etcd", r.apartURL)
+}
+
+// start starts the members, and before them the etcd if that is in this process.
+func (r *rig) start() {
+	t := r.t
+	t.Helper()
+	endpoints := []string{r.apartURL}
+	if r.own {
+		endpoints = nil
+	} else {
 		r.apartDir = t.TempDir()
 		r.startEtcd()
 		t.Cleanup(func() { r.apart.Close() })
 	}
-	dir := t.TempDir()
-	l := &local{dir: dir, sync: sync, base: base, groups: 1}
-	for i, id := range localIDs {
-		p := &process{env: env, id: id, address: local4(base + i), dir: filepath.Join(dir, id), etcd: "http://" + local4(ports(base, i)[2])}
-		if p.args = l.args(i); own {
+	more := []string{"--bootstrap"}
+	for _, p := range r.members {
+		if r.own {
 			endpoints = append(endpoints, p.etcd)
-		} else {
-			p.args = []string{"serve", "--dir", filepath.Join(p.dir, "data"), "--sync", sync, "--id", id, "--addr", p.address, "--etcd", r.apartURL}
 		}
-		p.args = append(p.args, "--insync-timeout", silence.String())
+		p.args = append(p.args, "--insync-timeout", r.silence.String())
 		if err := os.MkdirAll(p.dir, 0o700); err != nil {
 			t.Fatal(err)
-		}
-		var more []string
-		if i == 0 {
-			more = []string{"--bootstrap"}
 		}
 		if err := p.start(more...); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.end(t) })
-		r.members = append(r.members, p)
+		more = nil
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second})
 	if err != nil {
@@ -139,7 +157,6 @@ func startRig(t *testing.T, rng *rand.Rand, own bool, sync string, silence time.
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	r.records = etcd.New(client, "/stave/default/groups/main")
-	return r
 }
 
 // end ends a member, and looks at its log, which it shows the end of if the test has failed.

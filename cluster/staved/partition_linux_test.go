@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stavedb/stave/cluster/etcd"
 	"github.com/stavedb/stave/internal/test/chance"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 )
 
 var partitions = flag.Int("partitions", 0, "TestPartitions: so many (root only: it makes network namespaces)")
@@ -27,7 +24,8 @@ type network struct {
 	byte byte   // of its addresses
 }
 
-var networks int // made by this process: what is left of one goes a moment later
+// networks counts those that this process has made, so that each has another name: the kernel removes a namespace some time after it is asked to.
+var networks int
 
 // Places on the bridge: of the test, and of its etcd, if it has one.
 const (
@@ -96,53 +94,27 @@ func (n *network) heal() {
 
 // startApart starts a group whose members are in the network, with its etcd in the members or in the test.
 func (n *network) startApart(rng *rand.Rand, own bool, mode string, silence time.Duration) *rig {
-	t := n.t
-	r := &rig{t: t, rng: rng, sync: mode, own: own, silence: silence}
-	var endpoints, peers []string
+	r := &rig{t: n.t, rng: rng, sync: mode, own: own, silence: silence, apartURL: "http://" + n.host(hubEtcd) + ":2379"}
+	var peers []string
 	for i, id := range localIDs {
-		endpoints = append(endpoints, "http://"+n.host(i)+":2379")
 		peers = append(peers, id+"="+n.host(i))
 	}
-	if !own {
-		r.apartURL, r.apartDir = "http://"+n.host(hubEtcd)+":2379", t.TempDir()
-		endpoints = []string{r.apartURL}
-		r.startEtcd()
-		t.Cleanup(func() { r.apart.Close() })
-	}
-	dir := t.TempDir()
+	dir := n.t.TempDir()
 	for i, id := range localIDs {
-		p := &process{id: id, address: n.host(i) + ":6380", dir: filepath.Join(dir, id), etcd: endpoints[i%len(endpoints)], via: []string{"ip", "netns", "exec", n.namespace(i)}, password: "secret"}
+		client := n.host(i) + ":2379"
+		p := &process{id: id, address: n.host(i) + ":6380", dir: filepath.Join(dir, id), etcd: "http://" + client, via: []string{"ip", "netns", "exec", n.namespace(i)}, password: "secret"}
 		p.env = []string{"STAVE_REQUIREPASS=" + p.password, "STAVE_MASTERAUTH=" + p.password}
-		p.args = []string{"serve", "--dir", filepath.Join(p.dir, "data"), "--sync", mode, "--id", id, "--addr", p.address, "--protected-mode", "no", "--insync-timeout", silence.String()}
-		if own {
-			p.args = append(p.args, "--peers", strings.Join(peers, ","), "--etcd-dir", filepath.Join(p.dir, "etcd"), "--etcd-client", n.host(i)+":2379")
-		} else {
-			p.args = append(p.args, "--etcd", r.apartURL)
+		if p.args = append(r.serves(p), "--protected-mode", "no"); own {
+			p.args = append(p.args, "--peers", strings.Join(peers, ","), "--etcd-dir", filepath.Join(p.dir, "etcd"), "--etcd-client", client)
 		}
-		if err := os.MkdirAll(p.dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		var more []string
-		if i == 0 {
-			more = []string{"--bootstrap"}
-		}
-		if err := p.start(more...); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { p.end(t) })
 		r.members = append(r.members, p)
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	r.records = etcd.New(client, "/stave/default/groups/main")
+	r.start()
 	return r
 }
 
-// partition draws who is cut off from whom, mostly the primary from the others, and what is cut: what it sends, what it gets, or both. With the
-// etcd in the test it may be cut off from that, too; clients of all members go on.
+// partition cuts one member off, mostly the primary, from some of the others: nothing that it sends reaches them, or it gets nothing of theirs, or
+// both. If the etcd is in the test, the member may be cut off from that, too. Clients go on reaching all members. What was drawn is returned, for logs.
 func (n *network) partition(r *rig, primary int) string {
 	one := r.rng.IntN(len(localIDs))
 	if primary >= 0 && r.rng.IntN(4) > 0 {

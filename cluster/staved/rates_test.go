@@ -24,10 +24,10 @@ var (
 	ratesOf = flag.String("rates.of", "", "TestRates: those with this in their names")
 )
 
-// target is what is measured: connect returns a write, for one client.
+// target is a service that clients write to. connect returns what one client does again and again; its connection is closed when t ends.
 type target struct {
 	name    string
-	connect func(i int) (write func() error, err error)
+	connect func(t *testing.T, client int) (write func() error, err error)
 }
 
 // TestRates measures writes of one client after the other, of 64 and of 256 at once, to groups, to a Redis server with two replicas
@@ -41,12 +41,12 @@ func TestRates(t *testing.T) {
 	for _, c := range []struct{ name, sync string }{{"group, always", "always"}, {"group, everysec", "interval"}} {
 		r := startRig(t, rand.New(rand.NewPCG(1, 1)), true, c.sync, time.Second)
 		r.awaitAll()
-		targets = append(targets, target{c.name, func(i int) (func() error, error) { return r.writer(i, r.primary().address, "") }})
+		targets = append(targets, target{c.name, func(t *testing.T, i int) (func() error, error) { return writer(t, i, r.primary().address, "") }})
 		put = r
 	}
 	for _, c := range []struct{ name, fsync, wait string }{{"redis-server, everysec", "everysec", ""}, {"redis-server, everysec, WAIT 1", "everysec", "WAIT 1 0"}, {"redis-server, always, WAIT 2", "always", "WAIT 2 0"}} {
 		address := startRedis(t, c.fsync)
-		targets = append(targets, target{c.name, func(i int) (func() error, error) { return put.writer(i, address, c.wait) }})
+		targets = append(targets, target{c.name, func(t *testing.T, i int) (func() error, error) { return writer(t, i, address, c.wait) }})
 	}
 	var clients []*clientv3.Client
 	for range 16 {
@@ -57,7 +57,7 @@ func TestRates(t *testing.T) {
 		defer client.Close()
 		clients = append(clients, client)
 	}
-	targets = append(targets, target{"etcd, put", func(i int) (func() error, error) {
+	targets = append(targets, target{"etcd, put", func(t *testing.T, i int) (func() error, error) {
 		rng := rand.New(rand.NewPCG(uint64(i), 1))
 		return func() error {
 			_, err := clients[i%len(clients)].Put(t.Context(), "/"+strconv.Itoa(rng.IntN(keysOfRates)), strings.Repeat("x", 128))
@@ -70,7 +70,7 @@ func TestRates(t *testing.T) {
 		for round := range 3 {
 			for i := range targets {
 				i = (i + round) % len(targets)
-				results[i] = append(results[i], measure(t, targets[i], n))
+				t.Run(fmt.Sprintf("%s/%d", targets[i].name, n), func(t *testing.T) { results[i] = append(results[i], measure(t, targets[i], n)) })
 			}
 		}
 		for i, s := range targets {
@@ -83,12 +83,12 @@ func TestRates(t *testing.T) {
 const keysOfRates = 100_000
 
 // writer returns a client that sets a key to 128 bytes, and perhaps does another command in the same pipeline.
-func (r *rig) writer(i int, address, more string) (func() error, error) {
+func writer(t *testing.T, i int, address, more string) (func() error, error) {
 	c, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	r.t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	rng, in := rand.New(rand.NewPCG(uint64(i), 2)), bufio.NewReader(c)
 	value := strings.Repeat("x", 128)
 	return func() error {
@@ -125,7 +125,7 @@ func measure(t *testing.T, s target, n int) rate {
 	ctx, stop := context.WithTimeout(t.Context(), *rates)
 	defer stop()
 	for i := range n {
-		write, err := s.connect(i)
+		write, err := s.connect(t, i)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func serveFlags() []urfave.Flag {
 	}
 }
 
-// part is what the options say.
+// part is a member of a group, as its options describe it.
 type part struct {
 	group     server.Group
 	key       string   // of the record
@@ -55,7 +55,7 @@ type part struct {
 	files     transport.TLSInfo
 }
 
-// mistakes are what is wrong with the options.
+// mistakes collects what is wrong with the options, so that one run of the command names all of it.
 type mistakes []error
 
 func (m *mistakes) add(is bool, format string, args ...any) {

@@ -49,16 +49,16 @@ type Member struct {
 	others  atomic.Pointer[[]shared.Group] // of the cluster
 	clock   atomic.Int64                   // up to which a primary that it has followed may have shown what is due as gone, Unix ms
 
-	mu       sync.Mutex              // guards the rest
-	self     identity                // as the store has it
-	reading  backoff.Backoff         // of the record
-	driver   *group.Driver           // nil while the server does not serve
-	records  map[string]group.Record // of the other groups, by name
-	known    group.Versioned         // of the driver that ran last
-	begun    uint64                  // the term whose primary the server is; 0: of none
-	end      int64                   // of the stream, when it began
-	followed uint64                  // the term whose primary it follows
-	master   shared.Master           // that primary
+	mu                sync.Mutex              // guards the rest
+	self              identity                // as the store has it
+	reading, swapping backoff.Backoff         // of the record: what the log has said of it
+	driver            *group.Driver           // nil while the server does not serve
+	records           map[string]group.Record // of the other groups, by name
+	known             group.Versioned         // of the driver that ran last
+	begun             uint64                  // the term whose primary the server is; 0: of none
+	end               int64                   // of the stream, when it began
+	followed          uint64                  // the term whose primary it follows
+	master            shared.Master           // that primary
 }
 
 // Join makes a server, which has no session yet, a member of a group.
@@ -154,7 +154,7 @@ func (m *Member) note(n group.Noted) error {
 	return nil
 }
 
-// records are those that the driver asks for. The log says once why they cannot be read.
+// records is the service that the driver asks. The log says once why it fails.
 type records struct {
 	group.Service
 	m *Member
@@ -162,15 +162,26 @@ type records struct {
 
 func (r records) Read(ctx context.Context) (group.Versioned, error) {
 	v, err := r.Service.Read(ctx)
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
+	r.m.outcome(&r.m.reading, "who is the primary of the group cannot be read; the server tries again", err)
+	return v, err
+}
+
+func (r records) Swap(ctx context.Context, w group.Swap) (group.Versioned, error) {
+	v, err := r.Service.Swap(ctx, w)
+	r.m.outcome(&r.m.swapping, "who is the primary of the group, or in sync with it, cannot be changed; the server tries again", err)
+	return v, err
+}
+
+// outcome logs an error of the service, once.
+func (m *Member) outcome(of *backoff.Backoff, what string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
 	case err == nil:
-		r.m.reading.Worked()
-	case !errors.Is(err, context.Canceled) && r.m.reading.Failed(r.m.options.Retry, lookEvery, err):
-		r.m.state.Options.Logger.Error("who is the primary of the group cannot be read; the server tries again", "error", err)
+		of.Worked()
+	case !errors.Is(err, context.Canceled) && of.Failed(m.options.Retry, lookEvery, err):
+		m.state.Options.Logger.Error(what, "error", err)
 	}
-	return v, err
 }
 
 // drive makes the driver.
