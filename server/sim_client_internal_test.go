@@ -35,18 +35,18 @@ type simRequest struct {
 
 // clients write and read. Each stays with a node for some time, or until that refuses it.
 func (w *sim) clients() {
-	w.after(w.between(1*ms, 60*ms), func() {
+	w.After(w.Between(1*ms, 60*ms), func() {
 		for i, o := range w.asked {
-			if w.chance(5) {
+			if w.Chance(5) {
 				o = nil
 			}
 			switch {
-			case o == nil && w.service.record.Version > 0 && w.chance(60):
+			case o == nil && w.service.record.Version > 0 && w.Chance(60):
 				o = w.nodeOf(w.service.record.Primary)
 			case o == nil:
-				o = w.nodes[w.r.IntN(len(w.nodes))]
+				o = w.nodes[w.R.IntN(len(w.nodes))]
 			}
-			if w.asked[i] = o; w.chance(70) {
+			if w.asked[i] = o; w.Chance(70) {
 				w.request(o)
 			}
 		}
@@ -57,7 +57,7 @@ func (w *sim) clients() {
 // leave has clients ask another node.
 func (w *sim) leave(o *simNode) {
 	for i := range w.asked {
-		if w.asked[i] == o && w.chance(60) {
+		if w.asked[i] == o && w.Chance(60) {
 			w.asked[i] = nil
 		}
 	}
@@ -65,25 +65,25 @@ func (w *sim) leave(o *simNode) {
 
 func (w *sim) request(o *simNode) {
 	w.judge.requests++
-	r := &simRequest{w: w, n: w.judge.requests, o: o, called: w.now, since: map[string]int{}, life: o.life}
-	r.keys = []string{simKeys[w.r.IntN(len(simKeys))]}
-	if w.chance(25) {
+	r := &simRequest{w: w, n: w.judge.requests, o: o, called: w.Now(), since: map[string]int{}, life: o.life}
+	r.keys = []string{simKeys[w.R.IntN(len(simKeys))]}
+	if w.Chance(25) {
 		r.keys = slices.Clone(simKeys[:2])
 	}
 	for _, key := range r.keys {
 		r.since[key] = len(w.judge.shown[key])
 	}
-	if w.chance(45) && w.now >= o.quiet {
+	if w.Chance(45) && w.Now() >= o.quiet {
 		r.entry = fmt.Sprintf("%d,", r.n)
 	}
 	w.judge.calls = append(w.judge.calls, r)
-	delay := w.between(200*time.Microsecond, 5*ms)
-	if w.now < w.cut[[2]int{len(w.nodes), o.i}] {
-		if delay += w.between(0, 2*time.Second); w.chance(50) {
+	delay := w.Between(200*time.Microsecond, 5*ms)
+	if w.Now() < w.cut[[2]int{len(w.nodes), o.i}] {
+		if delay += w.Between(0, 2*time.Second); w.Chance(50) {
 			return // it never arrives
 		}
 	}
-	w.after(delay, func() {
+	w.After(delay, func() {
 		if o.store == nil || o.life != r.life {
 			w.leave(o)
 			return
@@ -138,7 +138,7 @@ func (r *simRequest) execute() bool {
 	if r.session.Leaves() {
 		return false
 	}
-	r.begun = r.w.now
+	r.begun = r.w.Now()
 	for _, key := range r.keys {
 		r.values = append(r.values, valueOf(o.store, key))
 	}
@@ -158,7 +158,7 @@ func (o *simNode) reply() {
 	v := o.server.state
 	kept := o.requests[:0]
 	for _, r := range o.requests {
-		if ticket, round := r.session.Undurable(); r.waits() && o.w.now < r.begun+gate.DefaultPatience {
+		if ticket, round := r.session.Undurable(); r.waits() && o.w.Now() < r.begun+gate.DefaultPatience {
 			if v.AskRound(round); !v.Store.Durable(ticket) {
 				o.syncSoon()
 			}
@@ -241,7 +241,7 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 	refused, unknown, other := outcome(out)
 	switch {
 	case other != "":
-		w.fail("%s replies %q to request %d", r.o.id, other, r.n)
+		w.Fail("%s replies %q to request %d", r.o.id, other, r.n)
 		return
 	case unknown:
 		w.leave(r.o)
@@ -254,9 +254,9 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 		}
 		return
 	}
-	w.note("%s replies to %d, %s %v %s: %s", r.o.id, r.n, fmt.Sprint(r.called), r.keys, r.entry, strings.Join(j.newest(r.values), " "))
+	w.Note("%s replies to %d, %s %v %s: %s", r.o.id, r.n, fmt.Sprint(r.called), r.keys, r.entry, strings.Join(j.newest(r.values), " "))
 	if state := r.o.driver.State(); !state.IsPrimary && w.defect != gateOff {
-		w.fail("S4: %s replies to %d and is not primary of the newest term that it knows", r.o.id, r.n)
+		w.Fail("S4: %s replies to %d and is not primary of the newest term that it knows", r.o.id, r.n)
 	}
 	if r.entry == "" {
 		w.counts.reads++
@@ -271,7 +271,7 @@ func (j *simJudge) replied(r *simRequest, out []byte) {
 	if r.entry != "" {
 		j.stores(r)
 	}
-	j.ops = append(j.ops, simOp{r, w.now})
+	j.ops = append(j.ops, simOp{r, w.Now()})
 }
 
 // newest is the last of each value, for the history.
@@ -291,7 +291,7 @@ func (j *simJudge) matches(r *simRequest, out []byte) {
 	}
 	for i, item := range items {
 		if err != nil || string(item.Text) != r.values[i] {
-			j.w.fail("%s replies %q to %d, and its store has %q", r.o.id, out, r.n, r.values[i])
+			j.w.Fail("%s replies %q to %d, and its store has %q", r.o.id, out, r.n, r.values[i])
 		}
 	}
 }
@@ -305,9 +305,9 @@ func (j *simJudge) shows(r *simRequest, key, value string) {
 	}
 	switch {
 	case len(value) < r.since[key]:
-		j.w.fail("S5: %s %s an old value of %s (request %d): %d bytes, and %d were shown before it was asked", r.o.id, what, key, r.n, len(value), r.since[key])
+		j.w.Fail("S5: %s %s an old value of %s (request %d): %d bytes, and %d were shown before it was asked", r.o.id, what, key, r.n, len(value), r.since[key])
 	case !strings.HasPrefix(longest, value) && !strings.HasPrefix(value, longest):
-		j.w.fail("lost write: %s %s a value of %s (request %d) without one that was shown: %q, %q", r.o.id, what, key, r.n, value, longest)
+		j.w.Fail("lost write: %s %s a value of %s (request %d) without one that was shown: %q, %q", r.o.id, what, key, r.n, value, longest)
 	case len(value) > len(longest):
 		j.shown[key] = value
 	}
@@ -320,7 +320,7 @@ func (j *simJudge) inSync(why string) {
 		o := w.nodeOf(m.ID)
 		for _, key := range simKeys {
 			if o.member() == m && !strings.HasPrefix(o.value(key), j.shown[key]) {
-				w.fail("S1: %s: %s is in sync and has %q of %s, and %q was shown", why, o.id, o.value(key), key, j.shown[key])
+				w.Fail("S1: %s: %s is in sync and has %q of %s, and %q was shown", why, o.id, o.value(key), key, j.shown[key])
 			}
 		}
 	}
@@ -335,7 +335,7 @@ func (j *simJudge) stores(r *simRequest) {
 		}
 	}
 	if j.w.always && n < j.w.min { // else one may have lost its power since
-		j.w.fail("%s acknowledges %d, which %d stores have, not %d", r.o.id, r.n, n, j.w.min)
+		j.w.Fail("%s acknowledges %d, which %d stores have, not %d", r.o.id, r.n, n, j.w.min)
 	}
 }
 
@@ -344,36 +344,36 @@ func (j *simJudge) final() {
 	w := j.w
 	record := w.service.record
 	if len(record.InSync) != len(w.nodes) {
-		w.fail("%d in sync of %d: %s", len(record.InSync), len(w.nodes), w.describe(record))
+		w.Fail("%d in sync of %d: %s", len(record.InSync), len(w.nodes), w.describe(record))
 		return
 	}
 	before := len(j.ops)
-	for i := 0; i < 5 && len(w.wrong) == 0 && (i == 0 || len(j.ops) == before); i++ {
-		w.run(time.Second)
+	for i := 0; i < 5 && len(w.Wrong) == 0 && (i == 0 || len(j.ops) == before); i++ {
+		w.Run(time.Second)
 	}
-	if len(w.wrong) > 0 {
+	if len(w.Wrong) > 0 {
 		return
 	}
 	if len(j.ops) == before {
-		w.fail("nothing goes on: %s", w.describe(record))
+		w.Fail("nothing goes on: %s", w.describe(record))
 		return
 	}
 	primary := w.nodeOf(w.service.record.Primary)
 	for _, key := range simKeys {
 		value := primary.value(key)
 		if !strings.HasPrefix(value, j.shown[key]) {
-			w.fail("lost write: in the end %s has %q of %s, and %q was shown", primary.id, value, key, j.shown[key])
+			w.Fail("lost write: in the end %s has %q of %s, and %q was shown", primary.id, value, key, j.shown[key])
 		}
 		seen := map[string]bool{}
 		for _, entry := range strings.SplitAfter(value, ",") {
 			if seen[entry] || j.refused[entry] {
-				w.fail("%s of %s is there twice, or was refused", entry, key)
+				w.Fail("%s of %s is there twice, or was refused", entry, key)
 			}
 			seen[entry] = true
 		}
 		for _, op := range j.ops {
 			if r := op.r; r.entry != "" && slices.Contains(r.keys, key) && !seen[r.entry] {
-				w.fail("lost write: %s of %s, acknowledged at %s", r.entry, key, op.returned)
+				w.Fail("lost write: %s of %s, acknowledged at %s", r.entry, key, op.returned)
 			}
 		}
 	}
@@ -405,14 +405,14 @@ func (j *simJudge) linearizable(primary *simNode) {
 		now, have := time.Duration(0), 0
 		place := func(called, returned time.Duration, what any) {
 			if now = max(now, called); now > returned {
-				j.w.fail("not linearizable: %v of %s, answered at %s, comes after what was asked at %s", what, key, returned, now)
+				j.w.Fail("not linearizable: %v of %s, answered at %s, comes after what was asked at %s", what, key, returned, now)
 			}
 		}
 		for _, entry := range append([]string{""}, strings.SplitAfter(final, ",")...) {
 			if have += len(entry); entry != "" {
 				returned, known := writes[have]
 				if !known {
-					returned = j.w.now
+					returned = j.w.Now()
 				}
 				place(called[entry], returned, "the write "+entry)
 			}
@@ -427,7 +427,7 @@ func (j *simJudge) linearizable(primary *simNode) {
 			now = latest
 		}
 		if len(reads) > 0 {
-			j.w.fail("not linearizable: reads of %s show what it never held", key)
+			j.w.Fail("not linearizable: reads of %s show what it never held", key)
 		}
 	}
 }

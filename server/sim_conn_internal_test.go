@@ -42,20 +42,20 @@ type simPiece struct {
 // send sends from an end. What cannot arrive now arrives when it can.
 func (c *simConn) send(from int, p simPiece) {
 	w, to := c.w, c.ends[1-from]
-	at := w.now + w.between(200*time.Microsecond, 3*ms)
-	if !w.calm && w.chance(2) {
-		at = w.now + w.between(3*ms, 1500*ms)
+	at := w.Now() + w.Between(200*time.Microsecond, 3*ms)
+	if !w.calm && w.Chance(2) {
+		at = w.Now() + w.Between(3*ms, 1500*ms)
 	}
 	if p.isFile {
-		at += w.between(1*ms, 600*ms)
+		at += w.Between(1*ms, 600*ms)
 	}
 	if until := w.cut[[2]int{c.ends[from].o.i, to.o.i}]; at < until {
-		if at = until + w.between(0, 20*ms); w.chance(50) {
-			w.after(w.between(0, 2*time.Second), c.abort)
+		if at = until + w.Between(0, 20*ms); w.Chance(50) {
+			w.After(w.Between(0, 2*time.Second), c.abort)
 		}
 	}
 	to.newest = max(to.newest, at)
-	w.after(to.newest-w.now, func() {
+	w.After(to.newest-w.Now(), func() {
 		if !c.broken {
 			to.in = append(to.in, p)
 			to.o.later(to.life, func() { c.receive(to) })
@@ -71,12 +71,12 @@ func (c *simConn) receive(e *simEnd) {
 			c.over(e)
 			return
 		}
-		if n := len(p.data); !p.isFile && n > 1 && c.w.chance(10) { // in pieces
-			at := 1 + c.w.r.IntN(n-1)
+		if n := len(p.data); !p.isFile && n > 1 && c.w.Chance(10) { // in pieces
+			at := 1 + c.w.R.IntN(n-1)
 			e.in = append([]simPiece{{data: p.data[at:]}}, e.in...)
 			p.data = p.data[:at]
 			e.take(p)
-			c.w.after(c.w.between(0, 2*ms), func() { e.o.later(e.life, func() { c.receive(e) }) })
+			c.w.After(c.w.Between(0, 2*ms), func() { e.o.later(e.life, func() { c.receive(e) }) })
 			return
 		}
 		e.take(p)
@@ -107,7 +107,7 @@ func (c *simConn) abort() {
 	}
 	c.broken = true
 	for _, e := range c.ends {
-		c.w.after(c.w.between(0, 200*ms), func() { e.o.later(e.life, func() { c.over(e) }) })
+		c.w.After(c.w.Between(0, 200*ms), func() { e.o.later(e.life, func() { c.over(e) }) })
 	}
 }
 
@@ -145,18 +145,18 @@ func (o *simNode) follow() {
 		o.link = nil
 		var diverged *shared.DivergedError
 		if errors.As(l.err, &diverged) {
-			o.w.fail("%s: %v", o.id, diverged)
+			o.w.Fail("%s: %v", o.id, diverged)
 		}
 		if l.up || master != l.master {
 			o.linkWait = 0
 		}
 		o.linkWait = min(max(2*o.linkWait, 200*ms), time.Second)
-		o.linkAfter = o.w.now + o.w.between(o.linkWait, o.linkWait*3/2)
+		o.linkAfter = o.w.Now() + o.w.Between(o.linkWait, o.linkWait*3/2)
 		if master != l.master {
 			o.linkAfter = 0
 		}
 	}
-	if !master.IsZero() && o.w.now >= o.linkAfter {
+	if !master.IsZero() && o.w.Now() >= o.linkAfter {
 		o.connect(master)
 	}
 }
@@ -166,8 +166,8 @@ func (o *simNode) connect(master shared.Master) {
 	v := o.server.state
 	greeting, err := v.Member.Greeting(master)
 	to := o.w.nodeOf(master.Host)
-	if err != nil || to == o || o.w.now < max(o.w.cut[[2]int{o.i, to.i}], o.w.cut[[2]int{to.i, o.i}]) {
-		o.linkAfter = o.w.now + o.w.between(200*ms, 1500*ms)
+	if err != nil || to == o || o.w.Now() < max(o.w.cut[[2]int{o.i, to.i}], o.w.cut[[2]int{to.i, o.i}]) {
+		o.linkAfter = o.w.Now() + o.w.Between(200*ms, 1500*ms)
 		return
 	}
 	o.w.counts.connections++
@@ -223,9 +223,9 @@ func (l *simLink) feed(p simPiece) error {
 		if l.Phase() != replication.Loading {
 			return errors.New("BUG: a file has arrived that nobody waits for")
 		}
-		if !w.calm && w.chance(5) {
+		if !w.calm && w.Chance(5) {
 			w.counts.cutFiles++
-			p.data = p.data[:w.r.IntN(len(p.data))]
+			p.data = p.data[:w.R.IntN(len(p.data))]
 		}
 		if _, err := replication.KeepOrphans(v.Store, v.Replicas.Stream, l.History(), l.o.time()); err != nil {
 			return err
@@ -234,7 +234,7 @@ func (l *simLink) feed(p simPiece) error {
 			return err
 		}
 		w.counts.fulls++
-		w.note("%s has loaded everything of %s", l.o.id, l.master.Host)
+		w.Note("%s has loaded everything of %s", l.o.id, l.master.Host)
 	} else if rest, err := l.Feed(p.data); err != nil || len(rest) > 0 {
 		return errors.Join(err, errorIf(len(rest) > 0, "BUG: a file in pieces"))
 	}
@@ -242,7 +242,7 @@ func (l *simLink) feed(p simPiece) error {
 		l.up = true
 		if l.IsPartial() {
 			w.counts.partials++
-			w.note("%s goes on with the stream of %s", l.o.id, l.master.Host)
+			w.Note("%s goes on with the stream of %s", l.o.id, l.master.Host)
 		}
 		v.Replicas.Stream.ContinueAs(l.Position().ReplID)
 		v.Following.Report(l.master, func(s *shared.LinkStatus) { s.State = shared.LinkUp })
@@ -264,8 +264,8 @@ func (l *simLink) acknowledgeEarly(p simPiece) {
 		l.out(simCommand("REPLCONF", "GROUPACK", ack))
 	}
 	life := l.o.life
-	l.late = max(l.late, w.now+w.between(20*ms, 40*ms))
-	w.after(l.late-w.now, func() {
+	l.late = max(l.late, w.Now()+w.Between(20*ms, 40*ms))
+	w.After(l.late-w.Now(), func() {
 		l.o.later(life, func() {
 			if l.err == nil && l.o.link == l {
 				if done, ok := l.o.server.state.Following.Begin(l.master); ok {
@@ -386,7 +386,7 @@ func (p *simPeer) feed() {
 	}
 	if f.WantsFile() {
 		if err := p.sendFile(); err != nil {
-			p.o.w.note("%s sends no file: %v", p.o.id, err)
+			p.o.w.Note("%s sends no file: %v", p.o.id, err)
 			p.over = true
 			return
 		}

@@ -45,9 +45,9 @@ func TestSimulatedGroup(t *testing.T) {
 	began := time.Now()
 	for i := range uint64(n) {
 		w := simulate(t, first+i, sound, &all)
-		if len(w.wrong) > 0 {
-			t.Log(strings.Join(w.history[max(0, len(w.history)-400):], "\n"))
-			t.Fatalf("seed %d: %v (repeat with -run '^%s$' -sim.seeds 1 -sim.seed %d)", first+i, w.wrong[0], t.Name(), first+i)
+		if len(w.Wrong) > 0 {
+			t.Log(strings.Join(w.History[max(0, len(w.History)-400):], "\n"))
+			t.Fatalf("seed %d: %v (repeat with -run '^%s$' -sim.seeds 1 -sim.seed %d)", first+i, w.Wrong[0], t.Name(), first+i)
 		}
 	}
 	t.Logf("%d seeds in %s: %+v", n, time.Since(began).Round(time.Millisecond), all)
@@ -61,8 +61,8 @@ func TestSimulationRepeats(t *testing.T) {
 	first := chance.Draw(*simSeed)
 	for i := range uint64(6) {
 		var counts [2]simCounts
-		one := strings.Join(simulate(t, first+i, sound, &counts[0]).history, "\n")
-		again := strings.Join(simulate(t, first+i, sound, &counts[1]).history, "\n")
+		one := strings.Join(simulate(t, first+i, sound, &counts[0]).History, "\n")
+		again := strings.Join(simulate(t, first+i, sound, &counts[1]).History, "\n")
 		if one == again && counts[0] == counts[1] {
 			continue
 		}
@@ -93,11 +93,11 @@ func TestSimulatorNotices(t *testing.T) {
 		noticed := false
 		for i := range test.seeds {
 			w := simulate(t, first+i, test.defect, new(simCounts))
-			if len(w.wrong) == 0 {
+			if len(w.Wrong) == 0 {
 				continue
 			}
-			t.Logf("%s: noticed by seed %d of %d: %.150s", test.defect, i+1, first, w.wrong[0])
-			if noticed = slices.ContainsFunc(test.names, func(name string) bool { return strings.HasPrefix(w.wrong[0], name) }); noticed {
+			t.Logf("%s: noticed by seed %d of %d: %.150s", test.defect, i+1, first, w.Wrong[0])
+			if noticed = slices.ContainsFunc(test.names, func(name string) bool { return strings.HasPrefix(w.Wrong[0], name) }); noticed {
 				break // else it is something else that the defect does, too
 			}
 		}

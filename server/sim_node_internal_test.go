@@ -90,10 +90,10 @@ const simDir = "d"
 
 func newSimNode(w *sim, i int) *simNode {
 	o := &simNode{w: w, i: i, id: string(rune('a' + i)), mem: vfs.NewMem(), disk: crash.NewDisk(simDir, nil)}
-	rate := 0.87 + 0.26*w.r.Float64()
+	rate := 0.87 + 0.26*w.R.Float64()
 	switch {
 	case w.strict:
-		rate = 0.4 + 1.6*w.r.Float64()
+		rate = 0.4 + 1.6*w.R.Float64()
 	case w.defect == impatient:
 		rate = []float64{0.4, 2}[i]
 	}
@@ -110,8 +110,8 @@ func (o *simNode) member() group.Member { return o.self }
 func (o *simNode) later(life int, do func()) {
 	switch {
 	case o.life != life || o.store == nil:
-	case o.w.now < o.stopped:
-		o.w.after(o.stopped-o.w.now, func() { o.later(life, do) })
+	case o.w.Now() < o.stopped:
+		o.w.After(o.stopped-o.w.Now(), func() { o.later(life, do) })
 	default:
 		o.step(do)
 	}
@@ -123,9 +123,9 @@ func (o *simNode) every(from, to time.Duration, do func()) {
 	var again func()
 	again = func() {
 		do()
-		o.w.after(o.w.between(from, to), func() { o.later(life, again) })
+		o.w.After(o.w.Between(from, to), func() { o.later(life, again) })
 	}
-	o.w.after(o.w.between(0, to), func() { o.later(life, again) })
+	o.w.After(o.w.Between(0, to), func() { o.later(life, again) })
 }
 
 // step does something, and what follows from it at once. A process that is killed within a step has done some of it to its disk, and
@@ -149,7 +149,7 @@ func (o *simNode) step(do func()) {
 	o.outputs = nil
 	if o.ending && o.store != nil {
 		if after := len(o.recorder.Events()); after > before {
-			o.endAt(o.endPower, before+o.w.r.IntN(after-before+1))
+			o.endAt(o.endPower, before+o.w.R.IntN(after-before+1))
 			return
 		}
 	}
@@ -163,9 +163,9 @@ func (o *simNode) leaves(send func()) { o.outputs = append(o.outputs, send) }
 
 // follows does what the goroutines of a server do when something has happened.
 func (o *simNode) follows() {
-	if now := o.w.now; now >= o.playAfter {
+	if now := o.w.Now(); now >= o.playAfter {
 		if err := o.play(); err != nil {
-			o.w.note("%s cannot play its part: %v", o.id, err)
+			o.w.Note("%s cannot play its part: %v", o.id, err)
 			o.playAfter = now + 300*ms
 		}
 	}
@@ -175,7 +175,7 @@ func (o *simNode) follows() {
 }
 
 // time is that of the store and of the server.
-func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, o.w.wall.Load()) }
+func (o *simNode) time() time.Time { return time.Unix(1_700_000_000, int64(o.w.Now())) }
 
 func (o *simNode) start() {
 	w := o.w
@@ -189,30 +189,30 @@ func (o *simNode) start() {
 	}
 	store, err := db.Open(simDir, simOptions(mode, o.recorder, o.time))
 	if err != nil {
-		w.fail("%s cannot open its store: %v", o.id, err)
+		w.Fail("%s cannot open its store: %v", o.id, err)
 		return
 	}
 	o.store, o.values = store, nil
-	o.clock.setRate(w.now, o.clock.rate) // it stands still no more
+	o.clock.setRate(w.Now(), o.clock.rate) // it stands still no more
 	o.stopped, o.playAfter, o.linkAfter, o.linkWait = 0, 0, 0, 0
 	o.syncing, o.linkAnew, o.link, o.peers, o.requests, o.takes = false, false, nil, nil, nil, nil
 	o.ending, o.withinStep, o.outputs = false, false, nil
 	o.server, err = New(store, &Options{Logger: slog.New(slog.DiscardHandler), Group: &Group{
 		Name: "g", ID: o.id, Address: o.id + ":1", Records: group.Service(nilRecords{}), Bootstrap: o.i == 0 && w.service.record.Version == 0, MinInSync: w.min, StrictReads: w.strict,
-		Silence: time.Second, clock: func() time.Duration { return o.clock.at(w.now) }, boot: fmt.Sprint(o.boots),
+		Silence: time.Second, clock: func() time.Duration { return o.clock.at(w.Now()) }, boot: fmt.Sprint(o.boots),
 	}})
 	if err != nil {
-		w.fail("%s cannot start: %v", o.id, err)
+		w.Fail("%s cannot start: %v", o.id, err)
 		return
 	}
 	before := o.self
 	o.self = group.Member{ID: o.id, Incarnation: binary.LittleEndian.Uint64(serverside.DB.Member(store)[1:])} // see member.identify
-	w.note("%s starts, as who it was before %t", o.id, before == o.self)
+	w.Note("%s starts, as who it was before %t", o.id, before == o.self)
 	o.server.state.AddServing(1)
 	o.driver, o.play = o.server.member.Simulate(o.asks)
 	o.every(15*ms, 25*ms, o.driver.Step)
 	o.every(time.Second, 4*time.Second, func() { // a watch that has missed something begins anew
-		if w.now >= max(o.alone, w.service.down) {
+		if w.Now() >= max(o.alone, w.service.down) {
 			o.driver.Answer(nil, w.service.record)
 		}
 	})
@@ -224,7 +224,7 @@ func (o *simNode) start() {
 	if !w.always {
 		o.every(500*ms, time.Second, func() { o.sync() })
 	}
-	w.after(0, func() { o.later(life, func() {}) })
+	w.After(0, func() { o.later(life, func() {}) })
 }
 
 // nilRecords is asked nothing.
@@ -270,16 +270,16 @@ func (o *simNode) confirmEarly(inSync []group.Member) {
 		return
 	}
 	g := o.server.state.Gate
-	g.Extend(o.clock.at(o.w.now)+50*ms, true)
+	g.Extend(o.clock.at(o.w.Now())+50*ms, true)
 	g.Confirm(end.Offset)
 	life := o.life
-	o.w.after(0, func() { o.later(life, func() {}) })
+	o.w.After(0, func() { o.later(life, func() {}) })
 }
 
 // sync has the disk keep everything.
 func (o *simNode) sync() {
 	if err := o.store.Sync(); err != nil {
-		o.w.fail("%s: %v", o.id, err)
+		o.w.Fail("%s: %v", o.id, err)
 	}
 }
 
@@ -290,7 +290,7 @@ func (o *simNode) syncSoon() {
 	}
 	o.syncing = true
 	life := o.life
-	o.w.after(o.w.between(2*ms, 30*ms), func() {
+	o.w.After(o.w.Between(2*ms, 30*ms), func() {
 		o.later(life, func() {
 			o.syncing = false
 			o.sync()
@@ -302,7 +302,7 @@ func (o *simNode) syncSoon() {
 func (o *simNode) killWithin(power bool, long time.Duration) {
 	o.ending, o.endPower = true, power
 	life := o.life
-	o.w.after(500*ms, func() {
+	o.w.After(500*ms, func() {
 		if o.life == life && o.ending {
 			o.end(power)
 		}
@@ -312,7 +312,7 @@ func (o *simNode) killWithin(power bool, long time.Duration) {
 
 // startAfter starts a process, unless one runs by then.
 func (o *simNode) startAfter(long time.Duration) {
-	o.w.after(long, func() {
+	o.w.After(long, func() {
 		if o.store == nil {
 			o.start()
 		}
@@ -330,7 +330,7 @@ func (o *simNode) end(power bool) {
 func (o *simNode) endAt(power bool, at int) {
 	w := o.w
 	events := o.recorder.Events()
-	w.note("%s ends, power %t, before the last %d operations", o.id, power, len(events)-at)
+	w.Note("%s ends, power %t, before the last %d operations", o.id, power, len(events)-at)
 	if w.counts.kills++; at < len(events) {
 		w.counts.withinSteps++
 	}
@@ -362,7 +362,7 @@ func (o *simNode) endAt(power bool, at int) {
 	}
 	o.requests = nil
 	if err := store.Close(); err != nil {
-		w.fail("%s: %v", o.id, err)
+		w.Fail("%s: %v", o.id, err)
 	}
 	o.values = o.read()
 }
@@ -377,7 +377,7 @@ func (o *simNode) memOf(s crash.State) *vfs.Mem {
 
 // cutPower leaves what a disk may have without what was not synced.
 func (o *simNode) cutPower() *vfs.Mem {
-	r := rand.New(rand.NewPCG(o.w.r.Uint64(), 3)) // however much there is to lose
+	r := rand.New(rand.NewPCG(o.w.R.Uint64(), 3)) // however much there is to lose
 	profile := crash.Profile(r.IntN(2))
 	n := o.disk.Units()
 	keep := crash.Random(n, r)
@@ -396,7 +396,7 @@ func (o *simNode) cutPower() *vfs.Mem {
 func (o *simNode) read() map[string]string {
 	store, err := db.Open(simDir, simOptions(db.SyncNone, o.mem.Clone(), o.time))
 	if err != nil {
-		o.w.fail("%s has a store that cannot be opened: %v", o.id, err)
+		o.w.Fail("%s has a store that cannot be opened: %v", o.id, err)
 		return nil
 	}
 	values := map[string]string{}
@@ -404,7 +404,7 @@ func (o *simNode) read() map[string]string {
 		values[key] = valueOf(store, key)
 	}
 	if err := store.Close(); err != nil {
-		o.w.fail("%s: %v", o.id, err)
+		o.w.Fail("%s: %v", o.id, err)
 	}
 	return values
 }

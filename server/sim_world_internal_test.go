@@ -1,31 +1,26 @@
 package server
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"time"
 
 	"github.com/stavedb/stave/internal/group"
+	"github.com/stavedb/stave/internal/test/timeline"
 )
 
 const ms = time.Millisecond
 
 // sim is a whole group in one goroutine, as TestSimulatedGroup says. What happens when is drawn from a seed.
 type sim struct {
+	timeline.Line
 	t       *testing.T
 	seed    uint64
-	r       *rand.Rand
-	now     time.Duration
-	wall    atomic.Int64 // now, for goroutines of stores, which ask for the time
-	queue   simEvents
-	order   uint64
 	nodes   []*simNode
 	service simService
 	min     int  // in sync, for a write
@@ -36,11 +31,9 @@ type sim struct {
 	cut  map[[2]int]time.Duration // until when bytes from one node to another one, or to a client, stay on their way
 	calm bool                     // no more faults
 
-	asked   [3]*simNode // by each client
-	judge   simJudge
-	wrong   []string
-	history []string
-	counts  *simCounts
+	asked  [3]*simNode // by each client
+	judge  simJudge
+	counts *simCounts
 }
 
 // simDefect is something that the simulator does wrong, to see whether it notices.
@@ -61,74 +54,23 @@ type simCounts struct {
 	writes, reads, refused, unknown, takeovers, removals, joins, kills, powerCuts, withinSteps, fulls, partials, cutFiles, connections, stops int
 }
 
-type simEvent struct {
-	at    time.Duration
-	order uint64
-	do    func()
-}
-
-type simEvents []simEvent
-
-func (e simEvents) Len() int { return len(e) }
-func (e simEvents) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
-}
-func (e simEvents) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *simEvents) Push(x any)   { *e = append(*e, x.(simEvent)) }
-func (e *simEvents) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
-
-func (w *sim) after(d time.Duration, do func()) {
-	w.order++
-	heap.Push(&w.queue, simEvent{w.now + d, w.order, do})
-}
-
-// run lets time pass.
-func (w *sim) run(d time.Duration) {
-	end := w.now + d
-	for len(w.queue) > 0 && w.queue[0].at <= end && len(w.wrong) == 0 {
-		e := heap.Pop(&w.queue).(simEvent)
-		w.now = e.at
-		w.wall.Store(int64(w.now))
-		e.do()
-	}
-	w.now = end
-	w.wall.Store(int64(w.now))
-}
-
-// between returns a random time.
-func (w *sim) between(from, to time.Duration) time.Duration {
-	return from + time.Duration(w.r.Int64N(int64(to-from)+1))
-}
-
-func (w *sim) chance(percent int) bool { return w.r.IntN(100) < percent }
-
-func (w *sim) note(format string, args ...any) {
-	w.history = append(w.history, fmt.Sprintf("%10.4f ", w.now.Seconds())+fmt.Sprintf(format, args...))
-}
-
-func (w *sim) fail(format string, args ...any) {
-	w.note(format, args...)
-	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
-}
-
 // simulate lets a group have faults for some time, and then none.
 func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 	cryptotest.SetGlobalRandom(t, seed) // ids of streams, and incarnations
-	w := &sim{t: t, seed: seed, counts: c, defect: defect, r: rand.New(rand.NewPCG(seed, 9)), cut: map[[2]int]time.Duration{}}
+	w := &sim{
+		Line: timeline.Line{R: rand.New(rand.NewPCG(seed, 9)), Trace: true},
+		t:    t, seed: seed, counts: c, defect: defect, cut: map[[2]int]time.Duration{},
+	}
 	w.service.w = w
 	n := 2 + int(seed%3)
-	w.always, w.strict, w.min = w.chance(50), w.chance(35), 1+w.r.IntN(min(n, 3))
+	w.always, w.strict, w.min = w.Chance(50), w.Chance(35), 1+w.R.IntN(min(n, 3))
 	switch defect {
 	case impatient:
 		n, w.strict, w.min = 2, false, 1
 	case forgetful:
 		w.always = false
 	}
-	w.note("%d members, %d in sync for a write, always %t, strict %t", n, w.min, w.always, w.strict)
+	w.Note("%d members, %d in sync for a write, always %t, strict %t", n, w.min, w.always, w.strict)
 	w.judge.init(w)
 	for i := range n {
 		w.nodes = append(w.nodes, newSimNode(w, i))
@@ -142,17 +84,17 @@ func simulate(t *testing.T, seed uint64, defect simDefect, c *simCounts) *sim {
 		o.start()
 	}
 	w.clients()
-	w.run(2 * time.Second)
+	w.Run(2 * time.Second)
 	if defect == impatient {
-		w.run(4 * time.Second) // the slow one serves late
+		w.Run(4 * time.Second) // the slow one serves late
 	}
 	w.faults()
-	w.run(w.between(8*time.Second, 16*time.Second))
+	w.Run(w.Between(8*time.Second, 16*time.Second))
 	w.heal()
-	for i := 0; i < 15 && len(w.wrong) == 0 && (i < 2 || len(w.service.record.InSync) < n); i++ {
-		w.run(time.Second)
+	for i := 0; i < 15 && len(w.Wrong) == 0 && (i < 2 || len(w.service.record.InSync) < n); i++ {
+		w.Run(time.Second)
 	}
-	if len(w.wrong) == 0 && !w.isStuck() {
+	if len(w.Wrong) == 0 && !w.isStuck() {
 		w.judge.final()
 	}
 	return w
@@ -180,23 +122,23 @@ type simService struct {
 // request has the service do something for a node, which hears of the outcome or never does.
 func (s *simService) request(o *simNode, do func() group.Versioned, answer func(v group.Versioned)) {
 	w, life := s.w, o.life
-	unreachable := w.now < s.down || w.now < o.alone
-	delay := w.between(1*ms, 20*ms)
-	if !w.calm && w.chance(5) {
-		delay = w.between(20*ms, 3000*ms)
+	unreachable := w.Now() < s.down || w.Now() < o.alone
+	delay := w.Between(1*ms, 20*ms)
+	if !w.calm && w.Chance(5) {
+		delay = w.Between(20*ms, 3000*ms)
 	}
-	if !w.calm && (unreachable && w.chance(80) || w.chance(2)) {
+	if !w.calm && (unreachable && w.Chance(80) || w.Chance(2)) {
 		return // the request is lost
 	}
-	w.after(delay, func() {
-		if w.now < s.down && !w.chance(30) {
+	w.After(delay, func() {
+		if w.Now() < s.down && !w.Chance(30) {
 			return
 		}
 		v := do()
-		if !w.calm && (w.now < o.alone || w.chance(5)) {
+		if !w.calm && (w.Now() < o.alone || w.Chance(5)) {
 			return // the answer is lost
 		}
-		w.after(w.between(1*ms, 20*ms), func() { o.later(life, func() { answer(v) }) })
+		w.After(w.Between(1*ms, 20*ms), func() { o.later(life, func() { answer(v) }) })
 	})
 }
 
@@ -208,13 +150,13 @@ func (s *simService) swap(o *simNode, self group.Member, a group.Swap) group.Ver
 	}
 	before := s.record
 	s.record = group.Versioned{Version: a.If + 1, Record: a.Record}
-	w.note("%s swaps: %s", o.id, w.describe(s.record))
+	w.Note("%s swaps: %s", o.id, w.describe(s.record))
 	switch {
 	case before.Version == 0:
 	case a.Record.Term != before.Term:
 		w.counts.takeovers++
 		if !slices.Contains(before.InSync, self) {
-			w.fail("S2: %s takes over, which is not in sync: %s", o.id, w.describe(before))
+			w.Fail("S2: %s takes over, which is not in sync: %s", o.id, w.describe(before))
 		}
 	case len(a.Record.InSync) < len(before.InSync):
 		w.counts.removals++
@@ -224,13 +166,13 @@ func (s *simService) swap(o *simNode, self group.Member, a group.Swap) group.Ver
 	w.judge.inSync("after a swap")
 	v := s.record
 	for _, other := range w.nodes {
-		if life := other.life; w.chance(80) {
+		if life := other.life; w.Chance(80) {
 			most := 300 * ms
-			if !w.calm && w.chance(30) {
+			if !w.calm && w.Chance(30) {
 				most = 2 * time.Second
 			}
-			w.after(w.between(1*ms, most), func() {
-				if w.now >= other.alone && w.now >= s.down {
+			w.After(w.Between(1*ms, most), func() {
+				if w.Now() >= other.alone && w.Now() >= s.down {
 					other.later(life, func() { other.driver.Answer(nil, v) })
 				}
 			})
@@ -254,17 +196,17 @@ func (w *sim) describe(v group.Versioned) string {
 
 // faults happens every now and then.
 func (w *sim) faults() {
-	w.after(w.between(50*ms, 1500*ms), func() {
+	w.After(w.Between(50*ms, 1500*ms), func() {
 		if w.calm {
 			return
 		}
-		o := w.nodes[w.r.IntN(len(w.nodes))]
-		if w.chance(40) && w.service.record.Version > 0 {
+		o := w.nodes[w.R.IntN(len(w.nodes))]
+		if w.Chance(40) && w.service.record.Version > 0 {
 			o = w.nodeOf(w.service.record.Primary)
 		}
-		long := w.between(10*ms, 500*ms)
-		if w.chance(50) {
-			long = w.between(500*ms, 5*time.Second)
+		long := w.Between(10*ms, 500*ms)
+		if w.Chance(50) {
+			long = w.Between(500*ms, 5*time.Second)
 		}
 		w.fault(o, long)
 		w.faults()
@@ -272,61 +214,61 @@ func (w *sim) faults() {
 }
 
 func (w *sim) fault(o *simNode, long time.Duration) {
-	if w.defect == impatient && w.chance(60) { // what shows it: only clients reach the primary
+	if w.defect == impatient && w.Chance(60) { // what shows it: only clients reach the primary
 		o = w.nodeOf(w.service.record.Primary)
-		o.alone = w.now + 3*time.Second
+		o.alone = w.Now() + 3*time.Second
 		o.quiet = o.alone
 		w.cut[[2]int{o.i, 1 - o.i}] = o.alone
-		w.note("only clients reach %s", o.id)
+		w.Note("only clients reach %s", o.id)
 		return
 	}
-	switch w.r.IntN(11) {
+	switch w.R.IntN(11) {
 	case 0, 1:
-		w.killFor(o, w.chance(40), long)
+		w.killFor(o, w.Chance(40), long)
 	case 2, 3:
-		if o.store != nil && w.now >= o.stopped {
-			w.note("%s stops for %s", o.id, long)
+		if o.store != nil && w.Now() >= o.stopped {
+			w.Note("%s stops for %s", o.id, long)
 			w.counts.stops++
-			o.stopped = w.now + long
+			o.stopped = w.Now() + long
 			if w.strict {
-				o.clock.stop(w.now, o.stopped)
+				o.clock.stop(w.Now(), o.stopped)
 			}
 		}
 	case 4, 5, 6:
-		both := w.chance(50)
+		both := w.Chance(50)
 		var others []string
 		for i := range len(w.nodes) + 1 { // the last one is all clients
-			if i != o.i && w.chance(70) && (i < len(w.nodes) || w.chance(40)) {
+			if i != o.i && w.Chance(70) && (i < len(w.nodes) || w.Chance(40)) {
 				others = append(others, fmt.Sprint(i))
-				w.cut[[2]int{o.i, i}] = w.now + long
+				w.cut[[2]int{o.i, i}] = w.Now() + long
 				if both {
-					w.cut[[2]int{i, o.i}] = w.now + long
+					w.cut[[2]int{i, o.i}] = w.Now() + long
 				}
 			}
 		}
-		if w.chance(40) {
-			o.alone = w.now + long
+		if w.Chance(40) {
+			o.alone = w.Now() + long
 		}
-		if w.chance(50) {
-			o.quiet = w.now + long
+		if w.Chance(50) {
+			o.quiet = w.Now() + long
 		}
-		w.note("%s is cut off from %v for %s, both ways %t, from the service %t", o.id, others, long, both, o.alone > w.now)
+		w.Note("%s is cut off from %v for %s, both ways %t, from the service %t", o.id, others, long, both, o.alone > w.Now())
 	case 7:
-		w.note("the service is down for %s", long)
-		w.service.down = w.now + long
+		w.Note("the service is down for %s", long)
+		w.service.down = w.Now() + long
 	case 8:
-		w.note("%s is without the service for %s", o.id, long)
-		o.alone = w.now + long
+		w.Note("%s is without the service for %s", o.id, long)
+		o.alone = w.Now() + long
 	case 9:
-		w.note("the connections of %s break", o.id)
+		w.Note("the connections of %s break", o.id)
 		o.breakConnections()
 	default:
 		if w.strict {
-			o.clock.jump += w.between(0, 5*time.Second)
-			w.note("the clock of %s jumps", o.id)
-		} else if w.chance(20) { // all at once: a loss of power in the whole place
+			o.clock.jump += w.Between(0, 5*time.Second)
+			w.Note("the clock of %s jumps", o.id)
+		} else if w.Chance(20) { // all at once: a loss of power in the whole place
 			for _, o := range w.nodes {
-				w.killFor(o, w.always, w.between(10*ms, long+10*ms))
+				w.killFor(o, w.always, w.Between(10*ms, long+10*ms))
 			}
 		}
 	}
@@ -337,7 +279,7 @@ func (w *sim) killFor(o *simNode, power bool, long time.Duration) {
 	if o.store == nil {
 		return
 	}
-	if w.chance(50) {
+	if w.Chance(50) {
 		o.killWithin(power, long)
 		return
 	}
@@ -347,13 +289,13 @@ func (w *sim) killFor(o *simNode, power bool, long time.Duration) {
 
 // heal ends all faults.
 func (w *sim) heal() {
-	w.note("healed")
+	w.Note("healed")
 	w.calm = true
 	w.service.down = 0
 	clear(w.cut)
 	for _, o := range w.nodes {
 		o.alone, o.ending = 0, false
-		o.clock.setRate(w.now, 1)
+		o.clock.setRate(w.Now(), 1)
 		if o.store == nil {
 			o.start()
 		}

@@ -20,14 +20,14 @@ func TestWorlds(t *testing.T) {
 	var all counts
 	for i := range uint64(n) {
 		w := live(first+i, false, &all)
-		if len(w.wrong) == 0 {
+		if len(w.Wrong) == 0 {
 			continue
 		}
 		w = live(first+i, true, new(counts))
-		for _, line := range w.history[max(0, len(w.history)-2000):] {
+		for _, line := range w.History[max(0, len(w.History)-2000):] {
 			t.Log(line)
 		}
-		t.Fatalf("%v (repeat with -run '^%s$' -worlds 1 -seed %d)", w.wrong, t.Name(), first+i)
+		t.Fatalf("%v (repeat with -run '^%s$' -worlds 1 -seed %d)", w.Wrong, t.Name(), first+i)
 	}
 	t.Logf("%d worlds: %+v", n, all)
 	if n < 100 {
@@ -41,24 +41,24 @@ func TestWorlds(t *testing.T) {
 // live lets a world have faults for some time, and then none.
 func live(seed uint64, trace bool, c *counts) *world {
 	w := newWorld(seed, 2+int(seed%4), c)
-	w.trace = trace
-	w.note("%d in sync for a write, always %t, strict %t", w.min, w.always, w.strict)
+	w.Trace = trace
+	w.Note("%d in sync for a write, always %t, strict %t", w.min, w.always, w.strict)
 	w.clients()
 	w.faults()
-	w.run(w.between(10*time.Second, 20*time.Second))
+	w.Run(w.Between(10*time.Second, 20*time.Second))
 	w.heal()
-	w.run(9 * time.Second)
-	if len(w.wrong) > 0 || w.isStuck() {
+	w.Run(9 * time.Second)
+	if len(w.Wrong) > 0 || w.isStuck() {
 		return w
 	}
 	before := *w.counts
-	w.run(time.Second)
-	if len(w.wrong) == 0 && (w.counts.acknowledged == before.acknowledged || w.counts.reads == before.reads) {
+	w.Run(time.Second)
+	if len(w.Wrong) == 0 && (w.counts.acknowledged == before.acknowledged || w.counts.reads == before.reads) {
 		w.states()
-		w.fail("nothing goes on: %+v", w.service.record)
+		w.Fail("nothing goes on: %+v", w.service.record)
 	}
-	if got := len(w.service.record.InSync); len(w.wrong) == 0 && got != len(w.nodes) {
-		w.fail("%d in sync of %d", got, len(w.nodes))
+	if got := len(w.service.record.InSync); len(w.Wrong) == 0 && got != len(w.nodes) {
+		w.Fail("%d in sync of %d", got, len(w.nodes))
 	}
 	return w
 }
@@ -75,12 +75,12 @@ func (w *world) isStuck() bool {
 
 // clients write and read, everywhere.
 func (w *world) clients() {
-	w.after(w.between(1*ms, 80*ms), func() {
+	w.After(w.Between(1*ms, 80*ms), func() {
 		for _, o := range w.nodes {
-			if life := o.life; w.chance(60) {
+			if life := o.life; w.Chance(60) {
 				o.later(life, o.write)
 			}
-			if life := o.life; w.chance(60) {
+			if life := o.life; w.Chance(60) {
 				o.later(life, o.read)
 			}
 		}
@@ -90,17 +90,17 @@ func (w *world) clients() {
 
 // faults happens every now and then.
 func (w *world) faults() {
-	w.after(w.between(50*ms, 1500*ms), func() {
+	w.After(w.Between(50*ms, 1500*ms), func() {
 		if w.calm {
 			return
 		}
-		o := w.nodes[w.r.IntN(len(w.nodes))]
-		if w.chance(40) {
+		o := w.nodes[w.R.IntN(len(w.nodes))]
+		if w.Chance(40) {
 			o = w.nodes[w.service.record.Primary[0]-'a']
 		}
-		long := w.between(10*ms, 500*ms)
-		if w.chance(50) {
-			long = w.between(500*ms, 5*time.Second)
+		long := w.Between(10*ms, 500*ms)
+		if w.Chance(50) {
+			long = w.Between(500*ms, 5*time.Second)
 		}
 		w.fault(o, long)
 		w.judgeRecovery()
@@ -109,47 +109,47 @@ func (w *world) faults() {
 }
 
 func (w *world) fault(o *node, long time.Duration) {
-	switch w.r.IntN(8) {
+	switch w.R.IntN(8) {
 	case 0, 1:
 		if o.core != nil {
-			o.end(w.chance(40))
-			w.after(long, func() {
+			o.end(w.Chance(40))
+			w.After(long, func() {
 				if o.core == nil {
 					o.start()
 				}
 			})
 		}
 	case 2, 3:
-		if o.core != nil && w.now >= o.stopped {
-			w.note("%s stops for %s", o.id, long)
-			o.stopped = w.now + long
+		if o.core != nil && w.Now() >= o.stopped {
+			w.Note("%s stops for %s", o.id, long)
+			o.stopped = w.Now() + long
 			if w.frozen {
 				o.lost += long // not exact while it stands still: nothing asks for the time then
 			}
 		}
 	case 4, 5:
-		both := w.chance(50)
-		w.note("%s is cut off for %s, both ways %t", o.id, long, both)
+		both := w.Chance(50)
+		w.Note("%s is cut off for %s, both ways %t", o.id, long, both)
 		for _, other := range w.nodes {
-			if w.chance(70) {
-				w.cut[[2]int{o.i, other.i}] = w.now + long
+			if w.Chance(70) {
+				w.cut[[2]int{o.i, other.i}] = w.Now() + long
 				if both {
-					w.cut[[2]int{other.i, o.i}] = w.now + long
+					w.cut[[2]int{other.i, o.i}] = w.Now() + long
 				}
 			}
 		}
 	case 6:
-		w.note("the service is down for %s", long)
-		w.service.down = w.now + long
+		w.Note("the service is down for %s", long)
+		w.service.down = w.Now() + long
 	default:
-		w.note("%s is without the service for %s", o.id, long)
-		o.alone = w.now + long
+		w.Note("%s is without the service for %s", o.id, long)
+		o.alone = w.Now() + long
 	}
 }
 
 // heal ends all faults.
 func (w *world) heal() {
-	w.note("healed")
+	w.Note("healed")
 	w.calm = true
 	w.service.down = 0
 	clear(w.cut)
@@ -164,9 +164,9 @@ func (w *world) heal() {
 func (w *world) states() {
 	for _, o := range w.nodes {
 		if o.core == nil {
-			w.note("%s is down", o.id)
+			w.Note("%s is down", o.id)
 			continue
 		}
-		w.note("%s#%d: stopped until %s, alone until %s, line %x, log %d, durable %d: %s", o.id, o.incarnation, o.stopped, o.alone, o.line, len(o.disk), o.durable, o.core)
+		w.Note("%s#%d: stopped until %s, alone until %s, line %x, log %d, durable %d: %s", o.id, o.incarnation, o.stopped, o.alone, o.line, len(o.disk), o.durable, o.core)
 	}
 }

@@ -46,7 +46,7 @@ type held struct {
 }
 
 func (o *node) clock() time.Duration {
-	now := time.Duration(float64(o.w.now-o.lost)*o.rate) + time.Hour*time.Duration(o.i)
+	now := time.Duration(float64(o.w.Now()-o.lost)*o.rate) + time.Hour*time.Duration(o.i)
 	if o.w.strict {
 		return now.Truncate(20 * ms) // a coarse clock
 	}
@@ -57,8 +57,8 @@ func (o *node) clock() time.Duration {
 func (o *node) later(life int, do func()) {
 	switch {
 	case o.life != life || o.core == nil:
-	case o.w.now < o.stopped:
-		o.w.after(o.stopped-o.w.now, func() { o.later(life, do) })
+	case o.w.Now() < o.stopped:
+		o.w.After(o.stopped-o.w.Now(), func() { o.later(life, do) })
 	default:
 		do()
 	}
@@ -84,16 +84,16 @@ func (o *node) start() {
 		Self: group.Member{ID: o.id, Incarnation: o.incarnation}, MinInSync: o.w.min, StrictReads: o.w.strict,
 		Interval: 200 * ms, Silence: time.Second, Lease: time.Second, Patience: 1500 * ms, Yield: 300 * ms, Retry: 300 * ms,
 	}, o.clock())
-	o.w.note("%s#%d starts with %d", o.id, o.incarnation, len(o.disk))
+	o.w.Note("%s#%d starts with %d", o.id, o.incarnation, len(o.disk))
 	o.moved()
-	if old := o.w.service.old; len(old) > 0 && o.w.chance(50) { // a watch that lags
-		life, v := o.life, old[len(old)-1-o.w.r.IntN(min(len(old), 3))]
-		o.w.after(o.w.between(0, 50*ms), func() { o.later(life, func() { o.learn(v) }) })
+	if old := o.w.service.old; len(old) > 0 && o.w.Chance(50) { // a watch that lags
+		life, v := o.life, old[len(old)-1-o.w.R.IntN(min(len(old), 3))]
+		o.w.After(o.w.Between(0, 50*ms), func() { o.later(life, func() { o.learn(v) }) })
 	}
 	o.every(15*ms, 25*ms, func() { o.act(o.core.Tick(o.clock())) })
 	o.every(50*ms, 250*ms, o.stream)
 	o.every(time.Second, 4*time.Second, func() { // a watch that has missed something begins anew
-		if o.w.now >= max(o.alone, o.w.service.down) {
+		if o.w.Now() >= max(o.alone, o.w.service.down) {
 			o.learn(o.w.service.record)
 		}
 	})
@@ -114,7 +114,7 @@ var errLater = errors.New("the answer comes later")
 func (o *node) learn(v group.Versioned) {
 	o.passing.record = v
 	o.records.Watch(context.Background(), func(v group.Versioned) {
-		if o.w.calm || !o.w.chance(3) {
+		if o.w.calm || !o.w.Chance(3) {
 			o.act(o.core.Learn(o.clock(), v))
 		}
 	})
@@ -126,8 +126,8 @@ func (o *node) answer(v group.Versioned) {
 	v, err := o.records.Read(context.Background())
 	switch {
 	case err != nil:
-		o.w.fail("%s: %v", o.id, err)
-	case o.w.calm || !o.w.chance(3):
+		o.w.Fail("%s: %v", o.id, err)
+	case o.w.calm || !o.w.Chance(3):
 		o.act(o.core.Answer(o.clock(), v))
 	}
 }
@@ -138,9 +138,9 @@ func (o *node) every(from, to time.Duration, do func()) {
 	var again func()
 	again = func() {
 		do()
-		o.w.after(o.w.between(from, to), func() { o.later(life, again) })
+		o.w.After(o.w.Between(from, to), func() { o.later(life, again) })
 	}
-	o.w.after(o.w.between(0, to), func() { o.later(life, again) })
+	o.w.After(o.w.Between(0, to), func() { o.later(life, again) })
 }
 
 // sync has the disk keep the log, after a time. What is appended meanwhile waits for the next sync.
@@ -149,11 +149,11 @@ func (o *node) sync() {
 		return
 	}
 	o.writing = true
-	life, n, installed, long := o.life, len(o.disk), o.installed, o.w.between(2*ms, 30*ms)
+	life, n, installed, long := o.life, len(o.disk), o.installed, o.w.Between(2*ms, 30*ms)
 	if !o.w.always {
-		long = o.w.between(500*ms, time.Second)
+		long = o.w.Between(500*ms, time.Second)
 	}
-	o.w.after(long, func() {
+	o.w.After(long, func() {
 		o.later(life, func() {
 			if o.writing = false; o.installed == installed {
 				o.durable = max(o.durable, n)
@@ -169,7 +169,7 @@ func (o *node) end(power bool) {
 		return
 	}
 	w := o.w
-	w.note("%s ends, power %t", o.id, power)
+	w.Note("%s ends, power %t", o.id, power)
 	w.counts.kills++
 	if len(o.held) > 0 {
 		w.counts.unacknowledged++
@@ -177,7 +177,7 @@ func (o *node) end(power bool) {
 	o.life++
 	o.core, o.stopped = nil, 0
 	if power {
-		o.disk = slices.Clip(o.disk[:o.durable+w.r.IntN(len(o.disk)-o.durable+1)])
+		o.disk = slices.Clip(o.disk[:o.durable+w.R.IntN(len(o.disk)-o.durable+1)])
 		o.durable = len(o.disk)
 		if !w.always {
 			o.incarnation++
@@ -223,14 +223,14 @@ func (o *node) act(actions []group.Action) {
 // send delivers a message, if the network does.
 func (o *node) send(to *node, receive func()) {
 	w := o.w
-	if w.now < w.cut[[2]int{o.i, to.i}] || !w.calm && w.chance(1) {
+	if w.Now() < w.cut[[2]int{o.i, to.i}] || !w.calm && w.Chance(1) {
 		return
 	}
-	delay := w.between(200*time.Microsecond, 3*ms)
-	if !w.calm && w.chance(2) {
-		delay = w.between(3*ms, 1500*ms)
+	delay := w.Between(200*time.Microsecond, 3*ms)
+	if !w.calm && w.Chance(2) {
+		delay = w.Between(3*ms, 1500*ms)
 	}
-	w.after(delay, func() { to.later(to.life, receive) }) // to another life, too
+	w.After(delay, func() { to.later(to.life, receive) }) // to another life, too
 }
 
 func (o *node) receive(from *node, message any) {
@@ -276,12 +276,12 @@ func (o *node) follow(from *node, term uint64, log []uint64) {
 	switch {
 	case n <= len(log) && log[n-1] == o.disk[n-1]:
 		if term != o.line {
-			o.w.note("%s follows %s", o.id, from.id)
+			o.w.Note("%s follows %s", o.id, from.id)
 		}
 		o.line = term
 		// It applies a part of what it was sent, a moment later.
-		n += o.w.r.IntN(len(log) - n + 1)
-		o.w.after(o.w.between(0, 2*ms), func() {
+		n += o.w.R.IntN(len(log) - n + 1)
+		o.w.After(o.w.Between(0, 2*ms), func() {
 			o.later(o.life, func() {
 				if o.line == term && !o.syncing && len(o.disk) < n && log[len(o.disk)-1] == o.disk[len(o.disk)-1] {
 					o.disk = append(o.disk, log[len(o.disk):n]...)
@@ -293,9 +293,9 @@ func (o *node) follow(from *node, term uint64, log []uint64) {
 	default:
 		o.syncing, o.line = true, 0
 		o.w.counts.fullSyncs++
-		o.w.note("%s takes the log of %s", o.id, from.id)
+		o.w.Note("%s takes the log of %s", o.id, from.id)
 		life := o.life
-		o.w.after(o.w.between(20*ms, 600*ms), func() {
+		o.w.After(o.w.Between(20*ms, 600*ms), func() {
 			o.later(life, func() {
 				if o.syncing = false; o.core.Known().Term == term && !o.core.IsPrimary() {
 					o.installed++
@@ -316,8 +316,8 @@ func (o *node) write() {
 	o.w.entries++
 	o.w.counts.writes++
 	o.disk = append(o.disk, o.w.entries)
-	o.held = append(o.held, held{o.disk[:len(o.disk):len(o.disk)], false, o.clock(), len(o.w.shown), o.w.now + 5*time.Second})
-	o.w.note("%s writes %d at %d", o.id, o.w.entries, len(o.disk))
+	o.held = append(o.held, held{o.disk[:len(o.disk):len(o.disk)], false, o.clock(), len(o.w.shown), o.w.Now() + 5*time.Second})
+	o.w.Note("%s writes %d at %d", o.id, o.w.entries, len(o.disk))
 	o.moved()
 	o.stream()
 }
@@ -328,9 +328,9 @@ func (o *node) read() {
 		return
 	}
 	n := len(o.disk)
-	o.held = append(o.held, held{o.disk[:n:n], true, o.clock(), len(o.w.shown), o.w.now + time.Second})
+	o.held = append(o.held, held{o.disk[:n:n], true, o.clock(), len(o.w.shown), o.w.Now() + time.Second})
 	life := o.life
-	o.w.after(o.w.between(0, ms), func() { o.later(life, o.release) })
+	o.w.After(o.w.Between(0, ms), func() { o.later(life, o.release) })
 }
 
 // release lets replies leave. Those of a node that is primary no more are dropped.
@@ -343,7 +343,7 @@ func (o *node) release() {
 	kept := o.held[:0]
 	for _, h := range o.held {
 		switch {
-		case o.w.now > h.until:
+		case o.w.Now() > h.until:
 			o.w.counts.unknown++
 		case o.core.Gate(now) < uint64(len(h.log)) || h.read && !o.core.MayRead(h.at, h.at, now) || !h.read && !o.core.TakesWrites(now):
 			kept = append(kept, h)
@@ -351,7 +351,7 @@ func (o *node) release() {
 			o.w.counts.reads++
 			o.w.show(o, "reads", h.log)
 			if len(h.log) < h.since {
-				o.w.fail("S5: %s reads up to %d, and %d were shown before", o.id, len(h.log), h.since)
+				o.w.Fail("S5: %s reads up to %d, and %d were shown before", o.id, len(h.log), h.since)
 			}
 		default:
 			o.w.counts.acknowledged++
