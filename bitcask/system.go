@@ -7,6 +7,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/format"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
 	"github.com/stavedb/stave/bitcask/internal/namespace"
+	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
 	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/keydir"
@@ -67,7 +68,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	if len(value) > 0 && others >= MaxSystemRecords {
 		return fmt.Errorf("more than %d system records: %w", MaxSystemRecords, ErrTooLarge)
 	}
-	if err := t.s.man.need(manifest.FeatureSystem); err != nil {
+	if err := t.s.reserve.With(reserve.LeaveFourth, func() error { return t.s.man.need(manifest.FeatureSystem) }); err != nil { // it may be a note: see deletes
 		return t.s.log.Fail(err)
 	}
 	_, err := t.add(KindSystem, keydir.None, new(namespace.Space), t.s.man.Seed.Hash(name), name, "", value)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stavedb/stave/bitcask/internal/commitlog"
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -12,6 +13,7 @@ import (
 	"github.com/stavedb/stave/bitcask/internal/namespace"
 	"github.com/stavedb/stave/bitcask/internal/reserve"
 	"github.com/stavedb/stave/bitcask/internal/segment"
+	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/bitcask/internal/undo"
 	"github.com/stavedb/stave/internal/nap"
 	"github.com/stavedb/stave/keydir"
@@ -327,7 +329,7 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 	defer r.Turn()()
 	err = failed
 	leave := max(t.floor, r.LeaveByDeletes())
-	if t.recs.Len() == 1 && t.recs.At(0).row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
+	if t.recs.Len() == 1 && (t.recs.At(0).row().Home == format.HomeNamespaces || t.isNote(t.recs.At(0))) { // whole namespaces that it empties need no room for copies
 		leave = max(leave, reserve.LeaveFourth)
 	}
 	for r.Release(seen, leave, err) {
@@ -342,12 +344,18 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 // draws reports whether the transaction may draw on the reserve.
 func (t *Tx) draws() bool { return t.floor > 0 || t.deletes() }
 
-// deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later.
+// deletes reports whether the transaction only removes: it may need a few bytes now, and frees more sooner or later. What the store notes of
+// itself meanwhile takes the place of an earlier note: a member of a group can delete nothing that it cannot note.
 func (t *Tx) deletes() bool {
 	for i := range t.recs.Len() {
-		if t.recs.At(i).row().Grows() {
+		if r := t.recs.At(i); r.row().Grows() && !t.isNote(r) {
 			return false
 		}
 	}
 	return true
+}
+
+// isNote reports whether a record is a system record that is not a part of a library.
+func (t *Tx) isNote(r *txRecord) bool {
+	return r.row().Home == format.HomeSystem && !strings.HasPrefix(string(r.key(t.buf)), system.LibraryPrefix)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stavedb/stave/bitcask"
 	"github.com/stavedb/stave/db"
 	"github.com/stavedb/stave/internal/seam"
+	"github.com/stavedb/stave/internal/serverside"
 	"github.com/stavedb/stave/internal/test/budget"
 	"github.com/stavedb/stave/internal/test/vfstest"
 	"github.com/stavedb/stave/internal/vfs"
@@ -68,10 +69,18 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 		}
 		removed(s.Key("long").Delete())
 		removed(s.Key("hash").Delete())
+		must(t, s.Update(func(tx *db.Tx) error { // of a replica
+			_, err := tx.Set("set").Remove("member2")
+			return errors.Join(err, serverside.DB.PutOrigin(tx, serverside.Origin{Offset: 7}))
+		}))
+		for i := range 20 { // of a member of a group
+			must(t, serverside.DB.SetMember(s, []byte(strings.Repeat("m", 300+i%3))))
+		}
 		for name, err := range map[string]error{
-			"put":    s.String("new").Put([]byte("v")),
-			"field":  second(s.Hash("new").Put("f", nil)),
-			"rename": s.Key("set").Rename("other"),
+			"library": s.Update(func(tx *db.Tx) error { return serverside.DB.PutLibrary(tx, "l", "text") }),
+			"put":     s.String("new").Put([]byte("v")),
+			"field":   second(s.Hash("new").Put("f", nil)),
+			"rename":  s.Key("set").Rename("other"),
 			"both": s.Update(func(tx *db.Tx) error {
 				_, err := tx.Key("filler1").Delete()
 				return errors.Join(err, tx.String("new").Put(nil))

@@ -22,7 +22,7 @@ import (
 )
 
 // Reserve is disk space that the store holds in the file RESERVE, for what frees space when the disk is full: commits
-// that only delete, edits of the manifest, and the outputs of merges. It is released piece by piece, by truncating the
+// that only delete or are notes of the store, edits of the manifest, and the outputs of merges. It is released piece by piece, by truncating the
 // file. Until it is whole again every other write is refused, or a put would consume the space released for a delete.
 //
 //	 0                  8          16

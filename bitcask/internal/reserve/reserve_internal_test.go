@@ -57,7 +57,7 @@ func TestParts(t *testing.T) {
 // TestPreparedStays: what is made for a long commit stays while that is appended and afterwards, though much of the disk was left before.
 func TestPreparedStays(t *testing.T) {
 	const mb = 1 << 20
-	segment, log := int64(100<<10), int64(12*mb)
+	segment, log := int64(100<<10), int64(40*mb)
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("d"); err != nil {
 		t.Fatal(err)
@@ -67,13 +67,13 @@ func TestPreparedStays(t *testing.T) {
 		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
 		SegmentSize: func() int64 { return segment }, Longest: func() int64 { return segment }, LogSize: func() int64 { return log }, SpaceAgain: func() {},
 	})
-	r.Measured(segment, 5*mb) // more than a quarter
+	r.Measured(segment, 20*mb) // more than a quarter
 	adjusted := func() int64 {
 		for !r.Adjust() {
 		}
 		return r.Bytes()
 	}
-	if short := adjusted(); short > 2*segment {
+	if short := adjusted(); short >= mb {
 		t.Fatalf("%d bytes before", short)
 	}
 	const commit = 3 * mb
