@@ -40,7 +40,7 @@ func (c *checker) stripe(ns, stripe int) error {
 			c.result.Keys++
 		}
 		if row := format.LocatedBy(format.HomeSlot, slot.Type); row.Home != format.NoHome {
-			c.leads(sp, row, slot.Type, "", "", slot.Loc, false)
+			c.leadsTo(sp, row, slot.Type, "", "", slot.Loc, false, nil)
 		} else if coll := sp.Dir.CollectionOf(h, slot); slot.Type.Alongside() {
 			c.alongside(sp, h, coll)
 		} else {
@@ -54,23 +54,31 @@ func (c *checker) stripe(ns, stripe int) error {
 // leads checks that loc leads to the record it should, and returns the record's value. ok is false if it cannot be
 // read: then there is a finding, and nothing can be said about the value.
 func (c *checker) leads(sp *namespace.Space, row *format.Row, typ keydir.Type, key, elem string, loc keydir.Loc, named bool) (value string, ok bool) {
+	ok = c.leadsTo(sp, row, typ, key, elem, loc, named, func(v []byte) { value = string(v) })
+	return value, ok
+}
+
+// leadsTo is leads for a caller that wants the value only within a function, or not at all: long ones are not copied.
+func (c *checker) leadsTo(sp *namespace.Space, row *format.Row, typ keydir.Type, key, elem string, loc keydir.Loc, named bool, fn func(value []byte)) bool {
 	if !c.goesOn() {
-		return "", false
+		return false
 	}
 	c.Read(int64(loc.Size()))
 	sg, err := segmentOf(c.Environment, loc)
 	if err == nil {
 		err = sg.Identify(loc, func(rec format.Record) {
-			value = string(rec.Value)
 			if rec.Kind != row.Kind || rec.Type != typ || rec.Namespace != sp.ID || named && (string(rec.Key) != key || string(rec.Elem) != elem) {
 				c.found("I4", sg.Name, int64(loc.Offset()), key, "the keydir expects another record here")
+			}
+			if fn != nil {
+				fn(rec.Value)
 			}
 		})
 	}
 	if err != nil {
 		c.found("I4", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%v", err)
 	}
-	return value, err == nil
+	return err == nil
 }
 
 func (c *checker) collection(sp *namespace.Space, coll keydir.Collection) {
@@ -95,8 +103,9 @@ func (c *checker) elements(sp *namespace.Space, coll keydir.Collection) (count i
 	row := locate.ElementsOf(typ)
 	locate.Each(coll, func(p *format.Place, loc keydir.Loc) bool {
 		count++
-		value, ok := c.leads(sp, row, typ, key, p.Text(), loc, true)
-		if ok && row.Value != format.NoValue {
+		if row.Value == format.NoValue {
+			c.leadsTo(sp, row, typ, key, p.Text(), loc, true, nil)
+		} else if value, ok := c.leads(sp, row, typ, key, p.Text(), loc, true); ok {
 			if score, _, _ := coll.Score(p.Name); !sameScore(row, p.Name, value, score) {
 				c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "%q of %q differs from the keydir's", value, p.Name)
 			}
@@ -199,15 +208,15 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 			continue
 		}
 		count++
-		value, ok := c.leads(sp, locate.ElementsOf(keydir.Chunks), keydir.Chunks, key, format.IndexName(i), loc, true)
-		if !ok {
+		n := 0
+		if !c.leadsTo(sp, locate.ElementsOf(keydir.Chunks), keydir.Chunks, key, format.IndexName(i), loc, true, func(value []byte) { n = len(value) }) {
 			read = false
 			continue
 		}
 		_, number, _ := keydir.ChunkAt(i)
-		length = int64(size)*int64(number) + int64(len(value))
-		if len(value) > size || len(value) == 0 {
-			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", len(value), size)
+		length = int64(size)*int64(number) + int64(n)
+		if n > size || n == 0 {
+			c.found("I5", format.DataName(loc.Segment()), int64(loc.Offset()), key, "a chunk of %d bytes among those of %d", n, size)
 		}
 	}
 	if !read { // its length is unknown, too
