@@ -68,7 +68,7 @@ func (t *Tx) PutSystem(name string, value []byte) error {
 	if len(value) > 0 && others >= MaxSystemRecords {
 		return fmt.Errorf("more than %d system records: %w", MaxSystemRecords, ErrTooLarge)
 	}
-	if err := t.s.reserve.With(reserve.LeaveFourth, func() error { return t.s.man.need(manifest.FeatureSystem) }); err != nil { // it may be a note: see deletes
+	if err := t.s.reserve.With(reserve.LeaveHalf, func() error { return t.s.man.need(manifest.FeatureSystem) }); err != nil { // it may be a note: see deletes
 		return t.s.log.Fail(err)
 	}
 	_, err := t.add(KindSystem, keydir.None, new(namespace.Space), t.s.man.Seed.Hash(name), name, "", value)

@@ -329,7 +329,7 @@ func (t *Tx) appendDrawing(f *commitlog.Frame, seen uint64, failed error) (sg *s
 	defer r.Turn()()
 	err = failed
 	leave := max(t.floor, r.LeaveByDeletes())
-	if t.recs.Len() == 1 && (t.recs.At(0).row().Home == format.HomeNamespaces || t.isNote(t.recs.At(0))) { // whole namespaces that it empties need no room for copies
+	if t.recs.Len() == 1 && t.recs.At(0).row().Home == format.HomeNamespaces { // it empties whole namespaces, which needs no room for copies
 		leave = max(leave, reserve.LeaveFourth)
 	}
 	for r.Release(seen, leave, err) {
@@ -355,7 +355,12 @@ func (t *Tx) deletes() bool {
 	return true
 }
 
-// isNote reports whether a record is a system record that is not a part of a library.
+// isNote reports whether a record is a system record, but for parts of libraries and for the clock, which is noted with each key that is shown
+// as gone: the deletes of those keys come first.
 func (t *Tx) isNote(r *txRecord) bool {
-	return r.row().Home == format.HomeSystem && !strings.HasPrefix(string(r.key(t.buf)), system.LibraryPrefix)
+	if r.row().Home != format.HomeSystem {
+		return false
+	}
+	name := string(r.key(t.buf))
+	return name != system.ClockName && !strings.HasPrefix(name, system.LibraryPrefix)
 }
