@@ -35,7 +35,8 @@ func (d *roomForDeletes) wakeLocked() {
 
 // Prepare makes the reserve as long as it should be once the log has grown by a commit of so many bytes in a segment of its own, unless so
 // much of the disk is left that it can be made alongside. A full disk shows here, and not when there is no space left for the reserve. It is
-// called before the log gets another segment, with 0, and before a commit that is longer than a segment: Appended follows, whatever became of it.
+// called before the log gets another segment, with 0, and before a commit that is longer than a segment;
+// Appended is to be called when that has been appended, or has failed.
 func (r *Reserve) Prepare(commit int64) error {
 	r.coming.Add(commit)
 	low := r.low.Load() || commit > 0
@@ -43,7 +44,7 @@ func (r *Reserve) Prepare(commit int64) error {
 		return nil
 	}
 	if r.free.Load() > 0 {
-		r.low.Store(true) // once the commit is there: Adjust must not shorten what is made for it
+		r.low.Store(true) // it is when the commit has been appended, and else Adjust would shorten what is made for that
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

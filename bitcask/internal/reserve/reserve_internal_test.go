@@ -2,7 +2,6 @@ package reserve
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"syscall"
 	"testing"
@@ -10,19 +9,24 @@ import (
 	"github.com/stavedb/stave/internal/vfs"
 )
 
-// Each user of the reserve draws down to its own part and no further, and Open's part is there after all others have
-// drawn theirs.
-func TestParts(t *testing.T) {
-	const size = 1 << 20
+// started returns a reserve on a disk of its own, in an environment whose lengths are given.
+func started(t *testing.T, env Environment) *Reserve {
+	t.Helper()
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
-	var r Reserve
-	r.Start(Environment{
-		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
-		SegmentSize: func() int64 { return size }, Want: size, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 * size }, SpaceAgain: func() {},
-	})
+	env.FS, env.Dir, env.Logger, env.Store, env.SpaceAgain = mem, "d", slog.New(slog.DiscardHandler), func() (id [16]byte) { return id }, func() {}
+	r := new(Reserve)
+	r.Start(env)
+	return r
+}
+
+// Each user of the reserve draws down to its own part and no further, and Open's part is there after all others have
+// drawn theirs.
+func TestParts(t *testing.T) {
+	const size = 1 << 20
+	r := started(t, Environment{SegmentSize: func() int64 { return size }, Want: size, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 * size }})
 	r.Begin()
 	if r.Bytes() != size || r.Full() {
 		t.Fatalf("%d bytes, full %v", r.Bytes(), r.Full())
@@ -58,15 +62,7 @@ func TestParts(t *testing.T) {
 func TestPreparedStays(t *testing.T) {
 	const mb = 1 << 20
 	segment, log := int64(100<<10), int64(40*mb)
-	mem := vfs.NewMem()
-	if err := mem.MkdirAll("d"); err != nil {
-		t.Fatal(err)
-	}
-	var r Reserve
-	r.Start(Environment{
-		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
-		SegmentSize: func() int64 { return segment }, Longest: func() int64 { return segment }, LogSize: func() int64 { return log }, SpaceAgain: func() {},
-	})
+	r := started(t, Environment{SegmentSize: func() int64 { return segment }, Longest: func() int64 { return segment }, LogSize: func() int64 { return log }})
 	r.Measured(segment, 20*mb) // more than a quarter
 	adjusted := func() int64 {
 		for !r.Adjust() {
@@ -95,15 +91,7 @@ func TestPreparedStays(t *testing.T) {
 // deletes may have of it is a part of that, and not nothing because it was longer once.
 func TestWholeAtLess(t *testing.T) {
 	segment := int64(400 << 10)
-	mem := vfs.NewMem()
-	if err := mem.MkdirAll("d"); err != nil {
-		t.Fatal(err)
-	}
-	var r Reserve
-	r.Start(Environment{
-		FS: mem, Dir: "d", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Store: func() (id [16]byte) { return id },
-		SegmentSize: func() int64 { return segment }, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 << 20 }, SpaceAgain: func() {},
-	})
+	r := started(t, Environment{SegmentSize: func() int64 { return segment }, Longest: func() int64 { return 0 }, LogSize: func() int64 { return 100 << 20 }})
 	r.low.Store(true)
 	for !r.Adjust() {
 	}
