@@ -67,7 +67,7 @@ func keptServer(t *testing.T) *server.Server {
 }
 
 // TestNoTextIsKeptUncounted: a text of 1 MiB at each place of each command, by a user who may do everything and by one
-// who may not. What is kept of it counts as the session's memory, or is less than half of it.
+// who may not. What is kept of it counts as the session's memory, or is less than half of it, and so after the client has left.
 func TestNoTextIsKeptUncounted(t *testing.T) {
 	v := keptServer(t)
 	text := strings.Repeat("x", 1<<20)
@@ -101,6 +101,9 @@ func TestNoTextIsKeptUncounted(t *testing.T) {
 		}
 		all.Close()
 		limited.Close()
+		if n, ok := staysWithin(func() int { return kept(v) - base }, math.MinInt, len(text)/2); !ok {
+			t.Errorf("%s: %d bytes are kept after the client has left", cmd.Name, n)
+		}
 	}
 	if n, ok := staysWithin(func() int { return kept(v) - first }, math.MinInt, len(text)/2); !ok {
 		t.Errorf("%d bytes are kept after all clients have left", n)
