@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/stavedb/stave/bitcask/internal/check"
 	"github.com/stavedb/stave/bitcask/internal/manifest"
@@ -43,7 +44,8 @@ type CheckResult struct {
 // verifies (I2), sequences ascend within a segment (I3), hints and the INDEX agree with the data (I8), every location
 // leads to its record (I4), counts and bounds in meta records are right, order records repeat the score of their
 // member, and fields with a deadline exist (I5). It writes nothing and holds one lock at a time. The error is about a
-// check that could not be made, not about its findings. When ctx ends, so does the check, with its error: what has been
+// check that could not be made, not about its findings. In a store that is open for reading it takes all processors,
+// otherwise one. When ctx ends, so does the check, with its error: what has been
 // reported by then is right.
 func (s *Store) Check(ctx context.Context, report func(Finding)) (CheckResult, error) {
 	if err := s.maintenanceMu.LockUnless(ctx); err != nil {
@@ -100,8 +102,11 @@ func (s *Store) CheckReplay(ctx context.Context, report func(Finding)) (r CheckR
 func (s *Store) checkEnvironment() *check.Environment {
 	c := &check.Environment{
 		FS: s.opts.seam.FS, Dir: s.dir, ID: s.man.Store, Seed: s.man.Seed, Segments: &s.segments, Spaces: &s.spaces, System: &s.system,
-		Lock: s.lockWhole, Unlock: s.unlockWhole, Damage: s.recovery.Damage, Read: s.opts.seam.Progress, NoIndex: s.cutAt > 0,
+		Lock: s.lockWhole, Unlock: s.unlockWhole, Damage: s.recovery.Damage, Read: s.opts.seam.Progress, NoIndex: s.cutAt > 0, Workers: 1,
 		Places: func() bool { return s.man.announces(manifest.FeaturePlaces) },
+	}
+	if s.opts.ReadOnly { // where nothing else is served
+		c.Workers = runtime.GOMAXPROCS(0)
 	}
 	if s.opts.ReadOnly && !s.opts.ReadDamaged { // the rest of a damaged log cannot tell what the INDEX should contain
 		c.Again = s.openAgain

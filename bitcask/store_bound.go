@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/format"
+	"github.com/stavedb/stave/bitcask/internal/system"
 	"github.com/stavedb/stave/internal/vfs"
 )
 
@@ -118,23 +119,17 @@ func (t *Tx) takeOfBound(bytes int64) error {
 		return nil
 	}
 	b.grow(bytes)
-	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() && !t.notes(bytes) {
+	if used, now := b.used(), b.now.Load(); b.reached(fullBound) && !b.lenient.Load() && !t.draws() && !t.notesClock() {
 		b.grow(-bytes)
 		return &BoundError{Used: used, Bound: now}
 	}
 	return nil
 }
 
-// notes reports whether a transaction of so many bytes only notes a little of the store itself, such as whose replica it is, or
-// where its archive stands. There are few such records.
-func (t *Tx) notes(bytes int64) bool {
-	const little = 4 << 10
-	for i := range t.recs.Len() {
-		if t.recs.At(i).row().Home != format.HomeSystem {
-			return false
-		}
-	}
-	return bytes <= little
+// notesClock reports whether a transaction does nothing but note what has been shown as expired, which a clock that is put back would show
+// again. The record is of eight bytes, and one takes the place of another.
+func (t *Tx) notesClock() bool {
+	return t.recs.Len() == 1 && t.recs.At(0).row().Home == format.HomeSystem && string(t.recs.At(0).key(t.buf)) == system.ClockName
 }
 
 // MeasureBound measures what the directory takes, if there is a bound, and how much of it is live. It lists the directory. An error

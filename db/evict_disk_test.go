@@ -3,11 +3,14 @@ package db_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,8 +214,19 @@ func TestEvictDiskRefuses(t *testing.T) {
 	for _, policy := range []db.EvictPolicy{db.EvictNone, db.EvictVolatileLRU} {
 		t.Run(string(policy), func(t *testing.T) {
 			dir := t.TempDir()
-			s := checkedAtEnd(t, diskCache(t, dir, db.Evict{Policy: policy, Disk: bound}))
+			var unnoted atomic.Bool
+			logger := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if strings.Contains(a.Value.String(), "could bring back what has expired") {
+					unnoted.Store(true)
+				}
+				return a
+			}}))
+			s := checkedAtEnd(t, ok[*db.Store](t)(db.Open(dir, &db.Options{Sync: db.SyncNone, Evict: db.Evict{Policy: policy, Disk: bound}, ExpireEvery: -1, Logger: logger})))
 			value := []byte(strings.Repeat("v", size))
+			const short = 20
+			for i := range short { // they are looked at when they have long expired
+				must(t, s.String(fmt.Sprint("short", i)).Put(nil, db.ExpireAt(time.Now().Add(time.Duration(10+i)*time.Millisecond))))
+			}
 			put, refused := 0, error(nil)
 			most := sampled(t, dir, func() {
 				for i := range 3 * bound / size {
@@ -238,6 +252,14 @@ func TestEvictDiskRefuses(t *testing.T) {
 				})
 				if refused != nil && !errors.Is(refused, db.ErrBound) || i > bound/16/5000 {
 					t.Fatalf("library %d: %v", i, refused)
+				}
+			}
+			for i := range short {
+				for refused = nil; refused == nil; put++ {
+					refused = s.String(fmt.Sprint(300 + put)).Put(value[:1000])
+				}
+				if err := first(s.String(fmt.Sprint("short", i)).Get()); !errors.Is(err, db.ErrNotFound) || unnoted.Load() {
+					t.Fatalf("key %d that has expired: %v; that this was shown could not be noted: %v", i, err, unnoted.Load())
 				}
 			}
 			for range 5 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/crc32"
 
@@ -280,4 +281,68 @@ func (d *decoder) fill(b []byte) error {
 
 func (d *decoder) corrupt(at int64, reason string) error {
 	return &failure.CorruptError{File: d.o.name(), Offset: at, Reason: reason}
+}
+
+// ahead reads what a decoder reads, by a goroutine of its own: the next blocks are read and verified while what came before
+// is written.
+type ahead struct {
+	of      *decoder
+	blocks  chan []byte // closed at the end
+	buffers chan []byte // that are free
+	stopped chan struct{}
+	stop    func() // ends the goroutine; nothing can be read then
+	in, out []byte // a block, and what is to be read of it
+	err     error  // that ended the blocks
+}
+
+func readAhead(d *decoder) *ahead {
+	a := &ahead{of: d, blocks: make(chan []byte, 1), buffers: make(chan []byte, 3), stopped: make(chan struct{})}
+	for range cap(a.buffers) {
+		a.buffers <- make([]byte, blockSize)
+	}
+	var work sync.WaitGroup
+	work.Go(a.run)
+	a.stop = sync.OnceFunc(func() { close(a.stopped); work.Wait() })
+	return a
+}
+
+func (a *ahead) run() {
+	defer close(a.blocks)
+	for {
+		select {
+		case b := <-a.buffers:
+			n, err := a.of.Read(b[:blockSize])
+			if a.err = err; err != nil {
+				return
+			}
+			select {
+			case a.blocks <- b[:n]:
+			case <-a.stopped:
+				return
+			}
+		case <-a.stopped:
+			return
+		}
+	}
+}
+
+func (a *ahead) Read(p []byte) (int, error) {
+	if len(a.out) == 0 {
+		if a.in != nil {
+			a.buffers <- a.in
+		}
+		var ok bool
+		if a.in, ok = <-a.blocks; !ok {
+			return 0, a.err
+		}
+		a.out = a.in
+	}
+	n := copy(p, a.out)
+	a.out = a.out[n:]
+	return n, nil
+}
+
+func (a *ahead) corrupt(reason string) error {
+	a.stop()
+	return a.of.corrupt(a.of.at, reason)
 }

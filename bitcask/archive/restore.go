@@ -153,6 +153,7 @@ type restorer struct {
 	order    []uint32 // of those, as their commits follow
 	features uint16
 	collided []uint64
+	syncing  chan error // what the sync of the last file of the base ends with
 	time     int64
 	buf      []byte
 }
@@ -207,6 +208,7 @@ func (r *restorer) listAgain(done uint64) error {
 
 // getBase writes the segments of the base.
 func (r *restorer) getBase() (err error) {
+	defer func() { err = errors.Join(err, r.synced()) }()
 	r.object = r.base
 	marker, err := r.from.Get(r.ctx, r.base.name())
 	if err != nil {
@@ -224,14 +226,15 @@ func (r *restorer) getBase() (err error) {
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
 	r.result.Objects += 2
-	d := newDecoder(data, object)
+	d := readAhead(newDecoder(data, object))
+	defer d.stop() // before the object is closed
 	for archive := tar.NewReader(d); ; {
 		h, err := archive.Next()
 		if err == io.EOF {
 			break
 		}
 		if errors.Is(err, tar.ErrHeader) || err == io.ErrUnexpectedEOF {
-			return d.corrupt(d.at, "tar archive")
+			return d.corrupt("tar archive")
 		}
 		if err != nil {
 			return err
@@ -244,13 +247,13 @@ func (r *restorer) getBase() (err error) {
 		return err
 	}
 	if r.man == nil || r.man.MaxSeq != r.base.last {
-		return d.corrupt(d.at, "it is not the backup that its base says")
+		return d.corrupt("it is not the backup that its base says")
 	}
 	return nil
 }
 
 // extract writes one file of the base; the manifest goes into memory, for a directory with it would be a store.
-func (r *restorer) extract(d *decoder, name string, from io.Reader) (err error) {
+func (r *restorer) extract(d *ahead, name string, from io.Reader) (err error) {
 	fsys, dir := r.fs, r.dir
 	isManifest := name == format.ManifestName
 	if isManifest {
@@ -259,20 +262,35 @@ func (r *restorer) extract(d *decoder, name string, from io.Reader) (err error) 
 			return err
 		}
 	} else if _, _, ours := format.ParseName(name); !ours {
-		return d.corrupt(d.at, fmt.Sprintf("%.80q is no file of a backup", name))
+		return d.corrupt(fmt.Sprintf("%.80q is no file of a backup", name))
 	}
 	f, err := fsys.Open(filepath.Join(dir, name), vfs.Create)
 	if err != nil {
 		return err
 	}
 	n, err := copyTo(r.ctx, f, from, r.buf)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil && isManifest {
-		r.man, err = manifest.Read(fsys, dir, vfs.ReadOnly, nil)
-	}
 	r.result.Bytes += n
+	switch {
+	case err != nil:
+		return errors.Join(err, f.Close())
+	case isManifest:
+		if err = f.Close(); err == nil {
+			r.man, err = manifest.Read(fsys, dir, vfs.ReadOnly, nil)
+		}
+		return err
+	}
+	err = r.synced()
+	synced := make(chan error, 1)
+	r.syncing = synced
+	go func() { synced <- errors.Join(f.Sync(), f.Close()) }()
+	return err
+}
+
+// synced waits for the file of the base that is written to the disk while the next one is extracted.
+func (r *restorer) synced() (err error) {
+	if r.syncing != nil {
+		err, r.syncing = <-r.syncing, nil
+	}
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/stavedb/stave/bitcask/internal/failure"
@@ -28,7 +29,8 @@ type Environment struct {
 	Lock     func(stripe int, write bool) error // the stripe is loaded then
 	Unlock   func(stripe int, write bool)
 	Damage   []failure.CorruptError // that was tolerated when the store was opened
-	Read     func(bytes int64)      // told of bytes that have been dealt with
+	Read     func(bytes int64)      // told of bytes that have been dealt with, by several goroutines at once
+	Workers  int                    // how many parts are checked at once
 	NoIndex  bool                   // the INDEX is of another moment
 	Places   func() bool            // reports whether the manifest announces that lists have holes
 
@@ -49,27 +51,102 @@ type Result struct {
 	Findings int
 }
 
-// Run checks a store. The error is about a check that could not be made, not about its findings.
-func Run(ctx context.Context, env *Environment, report func(rule, file string, offset int64, key, detail string)) (Result, error) {
-	c := &checker{Environment: env, ctx: ctx, report: report}
+// Run checks a store. The error is about a check that could not be made, not about its findings. Segments and stripes are
+// checked by several workers at once; report is called by the caller's goroutine, with the findings of one after the other.
+func Run(ctx context.Context, env *Environment, report func(rule, file string, offset int64, key, detail string)) (r Result, err error) {
 	for _, d := range env.Damage {
-		c.found("I2", d.File, d.Offset, "", "%s", d.Reason)
+		r.Findings++
+		report("I2", d.File, d.Offset, "", d.Reason)
 	}
-	if err := c.segments(); err != nil {
-		return c.result, err
+	parts := partsOf(env)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	// Parts are begun in order, and not far ahead of the one that is reported: their findings are in memory.
+	begun, ahead := atomic.Int64{}, make(chan struct{}, 8*env.Workers)
+	for range env.Workers {
+		workers.Go(func() {
+			for {
+				select {
+				case ahead <- struct{}{}:
+				case <-ended:
+					return
+				}
+				n := int(begun.Add(1)) - 1
+				if n >= len(parts) {
+					return
+				}
+				parts[n].run(ctx, env)
+			}
+		})
 	}
-	if err := c.index(); err != nil {
-		return c.result, err
+	for _, p := range parts {
+		<-p.done
+		for _, f := range p.found {
+			report(f.rule, f.file, f.offset, f.key, f.detail)
+		}
+		r.add(&p.result)
+		if p.err != nil {
+			return r, p.err
+		}
+		<-ahead
 	}
-	c.system()
+	return r, nil
+}
+
+// part is what one worker checks at a time.
+type part struct {
+	check  func(*checker) error
+	done   chan struct{} // closed; then the rest is set
+	found  []finding
+	result Result
+	err    error
+}
+
+type finding struct {
+	rule, file  string
+	offset      int64
+	key, detail string
+}
+
+// partsOf returns the segments, the INDEX, the records of the store, and the stripes of each namespace.
+func partsOf(env *Environment) (parts []*part) {
+	add := func(check func(*checker) error) {
+		parts = append(parts, &part{check: check, done: make(chan struct{})})
+	}
+	for _, sg := range env.Segments.Load().All() {
+		add(func(c *checker) error { return c.segment(sg) })
+	}
+	add((*checker).index)
+	add((*checker).system)
 	for _, ns := range env.Spaces.Used() {
 		for stripe := range keydir.Stripes {
-			if err := c.stripe(ns, stripe); err != nil {
-				return c.result, err
-			}
+			add(func(c *checker) error { return c.stripe(ns, stripe) })
 		}
 	}
-	return c.result, nil
+	return parts
+}
+
+func (p *part) run(ctx context.Context, env *Environment) {
+	defer close(p.done)
+	c := &checker{Environment: env, ctx: ctx, report: func(rule, file string, offset int64, key, detail string) {
+		p.found = append(p.found, finding{rule, file, offset, key, detail})
+	}}
+	p.err = p.check(c)
+	p.result = c.result
+}
+
+// add adds what a part has checked.
+func (r *Result) add(of *Result) {
+	r.Segments += of.Segments
+	r.Bytes += of.Bytes
+	r.Records += of.Records
+	r.Hints += of.Hints
+	r.Index = r.Index || of.Index
+	r.Compared = r.Compared || of.Compared
+	r.Keys += of.Keys
+	r.Findings += of.Findings
 }
 
 // Miscounted reports whether something is wrong with a collection. Its stripe is locked.
@@ -107,20 +184,13 @@ func (c *checker) found(rule, file string, offset int64, key, format string, arg
 	c.report(rule, file, offset, key, fmt.Sprintf(format, args...))
 }
 
-// segments verifies the data files and their hints.
-func (c *checker) segments() error {
+// segment verifies a data file and its hint.
+func (c *checker) segment(sg *segment.Segment) error {
 	known := func(file string, at int64) bool {
 		return slices.ContainsFunc(c.Damage, func(d failure.CorruptError) bool { return d.File == file && d.Offset == at })
 	}
 	check := segment.Check{FS: c.FS, Dir: c.Dir, Ended: c.ctx.Err, Found: c.found, Known: known, Read: c.Read}
-	for _, sg := range c.Segments.Load().All() {
-		c.result.Segments++
-		c.result.Bytes += sg.Size.Load()
-		err := check.Segment(sg)
-		c.result.Records, c.result.Hints = check.Records, check.Hints
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	err := check.Segment(sg)
+	c.result.Segments, c.result.Bytes, c.result.Records, c.result.Hints = 1, sg.Size.Load(), check.Records, check.Hints
+	return err
 }

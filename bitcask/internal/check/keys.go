@@ -229,7 +229,7 @@ func (c *checker) chunks(sp *namespace.Space, coll keydir.Collection, key string
 }
 
 // system checks that each system record is at its location.
-func (c *checker) system() {
+func (c *checker) system() error {
 	sp := new(namespace.Space)
 	for name, r := range c.System.Dump() {
 		value, ok := c.leads(sp, format.LocatedBy(format.HomeSystem, keydir.None), keydir.None, name, "", r.Loc, true)
@@ -237,4 +237,5 @@ func (c *checker) system() {
 			c.found("I4", format.DataName(r.Loc.Segment()), int64(r.Loc.Offset()), name, "the system record is not what is known of it")
 		}
 	}
+	return c.ended
 }
