@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 var (
 	kills   = flag.Int("kills", 0, "TestKills: so many kills in all (0: as many as there are in 40 s)")
 	gaps    = flag.Int("gaps", 0, "TestGaps: so many kills")
+	fill    = flag.Int("gaps.fill", 0, "TestGaps: of a group with so many megabytes")
 	silence = flag.Duration("silence", 300*time.Millisecond, "TestKills: --insync-timeout of the members")
 )
 
@@ -125,6 +127,19 @@ func (h *harm) kill(some []*process, last *process) {
 		h.gaps = append(h.gaps, gap)
 	default:
 		h.long = max(h.long, gap)
+	}
+}
+
+// fill writes so many megabytes, in values of 4 KB.
+func (h *harm) fill(megabytes int) {
+	c, value := newCaller(h.r, 0), strings.Repeat("v", 4<<10)
+	defer c.close()
+	for i := range megabytes {
+		write := []string{"MSET"}
+		for k := range 1 << 20 / len(value) {
+			write = append(write, fmt.Sprintf("{fill}%d-%d", i, k), value)
+		}
+		h.r.eventually("a write is acknowledged", func() bool { return c.does(write...) == "OK" })
 	}
 }
 
@@ -257,6 +272,7 @@ func TestGaps(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		t.Run(fmt.Sprintf("own=%t", own), func(t *testing.T) {
 			whileUsed(t, chance.Seed(t), own, "interval", func(h *harm) {
+				h.fill(*fill)
 				for range *gaps {
 					h.r.awaitAll()
 					time.Sleep(time.Second)

@@ -43,7 +43,9 @@ func (n *Node) isDue(now time.Duration) bool {
 		return false
 	}
 	if n.known.Primary == n.Self.ID { // an earlier process
-		return true
+		// The others go on with its stream once one of them has taken over. From this one, which may have lost where that ended, they
+		// would take all of the data anew.
+		return n.stores() == 1 || now >= n.heard+n.Patience+2*n.Yield
 	}
 	wait := n.Patience
 	for _, p := range n.ping.Known {

@@ -63,34 +63,55 @@ func TestPrimaryPingsBack(t *testing.T) {
 	wants(t, n.Answer(1520*ms, first))
 }
 
-// TestStartAsPrimary: a process that starts on the primary's node begins a term of its own, and serves after what the process
-// before it may have promised.
+// TestStartAsPrimary: a process that starts on the node of a primary that was alone begins a term of its own, and serves after what the
+// process before it may have promised.
 func TestStartAsPrimary(t *testing.T) {
+	n := newNode(memberA)
+	n.Move(5)
+	alone := group.Versioned{Version: 1, Record: group.Record{Term: 1, Primary: "a", InSync: []group.Member{memberA}}}
+	wants(t, n.Tick(0), group.Read{})
+	wants(t, n.Answer(10*ms, alone))
+	wants(t, n.Tick(20*ms), group.Read{})
+	own := group.Record{Term: 2, Primary: "a", InSync: []group.Member{memberA}}
+	wants(t, n.Answer(30*ms, alone), group.Swap{If: 1, Record: own})
+	n.Learn(40*ms, group.Versioned{Version: 2, Record: own})
+	for at, want := range map[time.Duration]bool{1499 * ms: false, 1500 * ms: true} {
+		if n.Serves(at) != want || n.MayRead(at, at, at) != want {
+			t.Errorf("at %s: serves %t, reads %t", at, n.Serves(at), n.MayRead(at, at, at))
+		}
+	}
+}
+
+// TestStartBesideOthersInSync: a process that starts on the primary's node waits for the others that are in sync to take over, and does so
+// itself if none of them has.
+func TestStartBesideOthersInSync(t *testing.T) {
 	n := newNode(memberA)
 	n.Move(5)
 	wants(t, n.Tick(0), group.Read{})
 	wants(t, n.Answer(10*ms, first))
-	wants(t, n.Tick(20*ms), group.Read{})
+	wants(t, n.Tick(1509*ms))
+	wants(t, n.Tick(1510*ms), group.Read{})
+	wants(t, n.Answer(1520*ms, first))
+	wants(t, n.Tick(2109*ms))
+	wants(t, n.Tick(2110*ms), group.Read{})
 	own := group.Record{Term: 2, Primary: "a", InSync: first.InSync}
-	wants(t, n.Answer(30*ms, first), group.Swap{If: 1, Record: own})
-	n.Learn(40*ms, group.Versioned{Version: 2, Record: own})
-	ack := group.Ack{Term: 1, Sent: 1400 * ms, Member: memberB, Offset: 5}
+	wants(t, n.Answer(2120*ms, first), group.Swap{If: 1, Record: own})
+	n.Learn(2130*ms, group.Versioned{Version: 2, Record: own})
+	now := 2500 * ms
+	ack := group.Ack{Term: 1, Sent: 2400 * ms, Member: memberB, Offset: 5}
 	n.Acked(ack)
-	if n.Serves(1499*ms) || n.MayRead(0, 0, 1499*ms) {
-		t.Error("it serves although the process before it may have promised not to")
-	}
-	if got := n.Gate(1500 * ms); got != 0 {
+	if got := n.Gate(now); got != 0 {
 		t.Errorf("an acknowledgement of an earlier term opens the gate: %d", got)
 	}
 	ack.Term = 2
 	n.Acked(ack)
-	if got := n.Gate(1500 * ms); got != 5 || !n.TakesWrites(1500*ms) || !n.MayRead(1500*ms, 1500*ms, 1500*ms) {
-		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(1500*ms), n.MayRead(1500*ms, 1500*ms, 1500*ms))
+	if got := n.Gate(now); got != 5 || !n.TakesWrites(now) || !n.MayRead(now, now, now) {
+		t.Errorf("gate %d, writes %t, reads %t", got, n.TakesWrites(now), n.MayRead(now, now, now))
 	}
-	if n.MayRead(1500*ms, 1500*ms, 2400*ms) {
+	if n.MayRead(now, now, 3400*ms) {
 		t.Error("the lease is over")
 	}
-	if n.MayRead(1499*ms, 1499*ms, 1500*ms) {
+	if n.MayRead(2129*ms, 2129*ms, now) {
 		t.Error("a read of a time at which it did not serve")
 	}
 }
@@ -114,8 +135,8 @@ func TestStrictReads(t *testing.T) {
 	n := group.New(group.Options{
 		Self: memberA, MinInSync: 1, StrictReads: true,
 		Interval: 200 * ms, Silence: time.Second, Lease: time.Second, Patience: 1500 * ms, Yield: 300 * ms, Retry: 300 * ms,
-	}, 0)
-	n.Answer(0, first)
+	}, -2100*ms)
+	n.Answer(-2100*ms, first)
 	n.Tick(0)
 	own := group.Record{Term: 2, Primary: "a", InSync: first.InSync}
 	wants(t, n.Answer(0, first), group.Swap{If: 1, Record: own})
