@@ -63,34 +63,27 @@ func Run(ctx context.Context, env *Environment, report func(rule, file string, o
 	defer workers.Wait()
 	ended := make(chan struct{})
 	defer close(ended)
-	// Parts are begun in order, and not far ahead of the one that is reported: their findings are in memory.
-	begun, ahead := atomic.Int64{}, make(chan struct{}, 8*env.Workers)
+	var begun atomic.Int64 // parts, in order: what waits to be reported waits for parts that are begun
 	for range env.Workers {
 		workers.Go(func() {
-			for {
+			for n := begun.Add(1) - 1; n < int64(len(parts)); n = begun.Add(1) - 1 {
 				select {
-				case ahead <- struct{}{}:
 				case <-ended:
 					return
+				default:
+					parts[n].run(ctx, env, ended)
 				}
-				n := int(begun.Add(1)) - 1
-				if n >= len(parts) {
-					return
-				}
-				parts[n].run(ctx, env)
 			}
 		})
 	}
 	for _, p := range parts {
-		<-p.done
-		for _, f := range p.found {
+		for f := range p.found {
 			report(f.rule, f.file, f.offset, f.key, f.detail)
 		}
 		r.add(&p.result)
 		if p.err != nil {
 			return r, p.err
 		}
-		<-ahead
 	}
 	return r, nil
 }
@@ -98,8 +91,7 @@ func Run(ctx context.Context, env *Environment, report func(rule, file string, o
 // part is what one worker checks at a time.
 type part struct {
 	check  func(*checker) error
-	done   chan struct{} // closed; then the rest is set
-	found  []finding
+	found  chan finding // few: a worker waits for its turn to report more. Closed when the rest is set.
 	result Result
 	err    error
 }
@@ -110,28 +102,39 @@ type finding struct {
 	key, detail string
 }
 
-// partsOf returns the segments, the INDEX, the records of the store, and the stripes of each namespace.
+// partsOf returns the segments, the INDEX, the records of the store, and the stripes.
 func partsOf(env *Environment) (parts []*part) {
+	const fewFindings = 16
 	add := func(check func(*checker) error) {
-		parts = append(parts, &part{check: check, done: make(chan struct{})})
+		parts = append(parts, &part{check: check, found: make(chan finding, fewFindings)})
 	}
 	for _, sg := range env.Segments.Load().All() {
 		add(func(c *checker) error { return c.segment(sg) })
 	}
 	add((*checker).index)
 	add((*checker).system)
-	for _, ns := range env.Spaces.Used() {
-		for stripe := range keydir.Stripes {
-			add(func(c *checker) error { return c.stripe(ns, stripe) })
-		}
+	spaces := env.Spaces.Used()
+	for stripe := range keydir.Stripes {
+		add(func(c *checker) error {
+			for _, ns := range spaces {
+				if err := c.stripe(ns, stripe); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return parts
 }
 
-func (p *part) run(ctx context.Context, env *Environment) {
-	defer close(p.done)
+// run checks a part. What it finds once the check has ended is not reported.
+func (p *part) run(ctx context.Context, env *Environment, ended <-chan struct{}) {
+	defer close(p.found)
 	c := &checker{Environment: env, ctx: ctx, report: func(rule, file string, offset int64, key, detail string) {
-		p.found = append(p.found, finding{rule, file, offset, key, detail})
+		select {
+		case p.found <- finding{rule, file, offset, key, detail}:
+		case <-ended:
+		}
 	}}
 	p.err = p.check(c)
 	p.result = c.result
